@@ -11,6 +11,7 @@ from veristream.kabis.ledger.sections import SECTIONS
 from veristream.kabis.ledger.state import Ending, Key
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.actions import Operation, Resource, Rule
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
 from veristream.kabis.protocol.codec import Coded
@@ -76,6 +77,7 @@ topics = st.sets(names, max_size=3).map(lambda found: tuple(sorted(found)))
 offsets = st.dictionaries(st.tuples(names, u32), u64, max_size=3).map(
     lambda found: tuple((*place, index) for place, index in sorted(found.items()))
 )
+rules = st.builds(Rule, st.sampled_from(Resource), names, st.sampled_from(Operation), names)
 actions = st.one_of(
     st.builds(act.SetTopic, names, u32, st.booleans()),
     st.builds(act.RegisterKey, names, u32, digests, signatures),
@@ -87,6 +89,10 @@ actions = st.one_of(
     st.builds(act.LowWater, names, u32, u64),
     holes,
     st.builds(act.Upgrade, u16, u64),
+    st.builds(act.Grant, rules),
+    st.builds(act.Revoke, rules),
+    st.builds(act.SetRole, names, names, st.booleans()),
+    st.builds(act.SetClosed, st.booleans()),
     st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
 )
 submits = st.builds(tx.submit, signed_headers, st.lists(storage_receipts, max_size=3))

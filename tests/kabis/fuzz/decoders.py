@@ -20,6 +20,7 @@ from veristream import kabis
 from veristream.kabis.cometbft import abci, application
 from veristream.kabis.ledger import groups, snapshot, state, tables
 from veristream.kabis.ledger import leaves as state_leaves
+from veristream.kabis.ledger.access import Closing, Span
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
 from veristream.kabis.ledger.state import Key
@@ -194,6 +195,13 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     act.Upgrade: st.builds(act.Upgrade, u16, u64),
     act.Retention: st.builds(act.Retention, u64, u64),
     act.SetRetention: st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
+    act.Rule: known.rules,
+    act.Grant: st.builds(act.Grant, known.rules),
+    act.Revoke: st.builds(act.Revoke, known.rules),
+    act.SetRole: st.builds(act.SetRole, names, names, st.booleans()),
+    act.SetClosed: st.builds(act.SetClosed, st.booleans()),
+    Span: st.builds(Span, u64, st.none() | u64),
+    Closing: st.builds(Closing, st.booleans(), u64),
     tx.Submit: known.submits,
     tx.Signed: st.builds(tx.Signed, names, u32, u64, known.actions, signatures),
     tx.Skip: st.builds(tx.skip, known.holes, st.lists(known.storage_absences, max_size=3)),

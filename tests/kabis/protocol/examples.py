@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tests.kabis.chain import (
     CHAIN,
@@ -17,6 +18,7 @@ from tests.kabis.chain import (
 )
 from veristream.kabis.cometbft import application
 from veristream.kabis.ledger import leaves, sections, snapshot, state, tables, trie
+from veristream.kabis.ledger.access import Closing, Span
 from veristream.kabis.ledger.event_receipts import (
     CertifiedHeader,
     EventReceipt,
@@ -30,6 +32,7 @@ from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import keys, records, seal
 from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.actions import Operation, Resource, Rule
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock, transactions_root
@@ -104,6 +107,8 @@ KEY_ENDED = state.Key(digest(255), U64_MAX, U64_MAX, state.Ending.FENCED)
 ROOTS = tuple((number, digest(number)) for number in range(sections.SECTIONS))
 PROOF = SectionKeyProof(KEY, 3, (digest(14),), ROOTS)
 LEAF_PROOF = LeafKeyProof(KEY, (digest(14), trie.EMPTY))
+RULE = Rule(Resource.TOPIC, "orders*", Operation.WRITE, "role:clerks")
+RULE_MAX = Rule(Resource.GROUP, UNICODE, Operation.READ, LONG)
 ACCUSED = requests.Accused("validator", "v1", 9, digest(15))
 ACCUSED_MAX = requests.Accused(LONG, "x" * 300, U64_MAX, digest(255))
 HELLO = handshake._Hello("chain", digest(16), digest(17), False)
@@ -263,6 +268,11 @@ VALUES: tuple[Encoded, ...] = (
     *(snapshot.Chunk(0, ()), snapshot.Chunk(U32_MAX, ((b"key", b"value"), (b"", b"")))),
     snapshot.Manifest(BLOCK.header, CERTIFIED, 3, 1),
     snapshot.Manifest(BLOCK_HEADER_MAX, CERTIFIED_COMET, U64_MAX, U32_MAX),
+    replace(make_genesis(version=2), closed=True),
+    *(RULE, RULE_MAX, act.Grant(RULE), act.Grant(RULE_MAX), act.Revoke(RULE), act.Revoke(RULE_MAX)),
+    *(act.SetRole("bob", "auditors", held=True), act.SetRole(UNICODE, LONG, held=False)),
+    *(act.SetClosed(True), act.SetClosed(False)),
+    *(Span(0), Span(U64_MAX, U64_MAX), Closing(True, 0), Closing(False, U64_MAX)),
 )
 """At least two values of every class that has an encoding of its own."""
 

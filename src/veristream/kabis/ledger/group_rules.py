@@ -53,13 +53,13 @@ def leave_group(state: State, name: str, action: LeaveGroup) -> Outcome:
     return Done()
 
 
-def evict(state: State, time_ms: int, transaction: Evict) -> Outcome:
-    """Removes a member that has been silent for longer than its session."""
+def evict(state: State, time_ms: int, transaction: Evict, *, entitled: bool) -> Outcome:
+    """Removes a member that has been silent for longer than its session, or is no longer entitled."""
     key = (transaction.group, transaction.name, transaction.instance)
     member = state.members.get(key)
     require(member is not None, Reason.NO_SUCH_MEMBER)
     assert member is not None
-    require(time_ms > member.seen_ms + member.session_ms, Reason.STILL_ALIVE)
+    require(not entitled or time_ms > member.seen_ms + member.session_ms, Reason.STILL_ALIVE)
     _remove(state, key)
     return Done()
 

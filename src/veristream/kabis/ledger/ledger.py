@@ -24,6 +24,8 @@ from functools import partial
 from typing import Self
 
 from veristream.kabis.ledger import group_rules
+from veristream.kabis.ledger.access import Span, found_access, is_closed, list_rules, may
+from veristream.kabis.ledger.context import Context
 from veristream.kabis.ledger.groups import Group, MemberId
 from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
 from veristream.kabis.ledger.leaves import Leaves
@@ -31,7 +33,6 @@ from veristream.kabis.ledger.retention import NO_RETENTION
 from veristream.kabis.ledger.rules import (
     EMPTY_PARTITION,
     FRESH_CURSOR,
-    Context,
     apply_transaction,
     find_covering,
 )
@@ -48,7 +49,7 @@ from veristream.kabis.ledger.state import (
     Topic,
 )
 from veristream.kabis.ledger.trie import Node
-from veristream.kabis.protocol.actions import LowWater, Retention
+from veristream.kabis.protocol.actions import LowWater, Retention, Right, Rule
 from veristream.kabis.protocol.blocks import (
     BLOCK_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
@@ -116,6 +117,7 @@ class Ledger:
             self._state.accounts.put(party.name, Account(0, 0, ZERO_DIGEST, 0))
             self._state.keys.put((party.name, 0), Key(party.public, 0))
             self._state.publics.put(party.public, (party.name, 0))
+        found_access(self._state, genesis)
         self._hash.take(self._state, self._state.commit())
         if genesis.version > 1:
             self._activate(genesis.version)
@@ -299,6 +301,23 @@ class Ledger:
     def protocol(self) -> Protocol:
         """The protocol version in force for the next block, and the one that is scheduled."""
         return self._state.protocol.get(()) or Protocol(1)
+
+    def may(self, name: str, right: Right) -> bool:
+        """Returns whether a client has a right in the next block."""
+        return may(self._state, self.genesis, self.height + 1, name, right)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether clients need a rule for whatever they read and write in the next block."""
+        return is_closed(self._state, self.height + 1)
+
+    def rules(self) -> dict[Rule, Span]:
+        """Returns all access rules, with those that were revoked."""
+        return dict(list_rules(self._state))
+
+    def roles(self) -> dict[tuple[str, str], Span]:
+        """Returns the clients with their roles, with those that they had before."""
+        return dict(sorted(self._state.roles.items()))
 
     def retention(self, topic: str) -> Retention:
         """Returns how much of each partition of a topic is kept; zeros are no limit."""

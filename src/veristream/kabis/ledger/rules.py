@@ -5,10 +5,19 @@ A rule checks everything first and changes the state last, so a refused transact
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import assert_never
 
+from veristream.kabis.ledger.access import change_access
+from veristream.kabis.ledger.context import (
+    Context,
+    is_entitled,
+    require_admin,
+    require_reader,
+    require_right,
+    topics_of,
+)
 from veristream.kabis.ledger.group_rules import (
     commit_offsets,
     evict,
@@ -30,9 +39,10 @@ from veristream.kabis.ledger.state import (
     Topic,
 )
 from veristream.kabis.protocol import actions, transactions
+from veristream.kabis.protocol.actions import to_write
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, is_name
+from veristream.kabis.protocol.genesis import VERSION_MAX, is_name
 from veristream.kabis.protocol.keys import SignatureError, Verify, possession_bytes
 from veristream.kabis.protocol.outcomes import (
     Admitted,
@@ -51,17 +61,6 @@ EMPTY_PARTITION = Partition(0, 0, 0, ZERO_DIGEST)
 FRESH_CURSOR = Cursor(0, ZERO_DIGEST, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The input of a rule: the state, and the block that holds the transaction."""
-
-    genesis: Genesis
-    state: State
-    verify: Verify
-    height: int
-    time_ms: int
-
-
 def apply_transaction(context: Context, transaction: transactions.Transaction) -> Outcome:
     """Applies the transaction and returns its outcome; its changes to the state are pending."""
     try:
@@ -73,7 +72,8 @@ def apply_transaction(context: Context, transaction: transactions.Transaction) -
             case transactions.Skip():
                 return _skip(context, transaction)
             case transactions.Evict():
-                return evict(context.state, context.time_ms, transaction)
+                entitled = is_entitled(context, transaction)
+                return evict(context.state, context.time_ms, transaction, entitled=entitled)
             case transactions.BatchConflict():
                 return _batch_conflict(context, transaction)
             case transactions.VoteConflict():
@@ -99,6 +99,7 @@ def _submit(context: Context, transaction: transactions.Submit) -> Outcome:
     require(header.partition < topic.partitions, Reason.UNKNOWN_PARTITION, str(header.partition))
     public = require_key(context, header.producer, header.key_epoch).public
     _require_signed(signed, public, context.verify)
+    require_right(context, header.producer, to_write(header.topic))
     if header.first_sequence < cursor.next_sequence:
         known = find_covering(state, signed)
         raise RefusedError(Reason.OLD if known is None else Reason.CONFLICT, str(header.first_sequence))
@@ -168,36 +169,44 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
     state, name = context.state, transaction.author
     match transaction.action:
         case actions.SetTopic() as action:
-            _require_admin(context, name)
+            require_admin(context, name, action.topic)
             return _set_topic(context, action)
         case actions.RegisterKey() as action:
-            _require_admin(context, name)
+            require_admin(context, name)
             return _register_key(context, action)
         case actions.RotateKey(public, possession):
             new_epoch = transaction.key_epoch + 1
             return _register_key(context, actions.RegisterKey(name, new_epoch, public, possession))
         case actions.RevokeKey() as action:
             if action.name != name:
-                _require_admin(context, name)
+                require_admin(context, name)
             return _revoke_key(context, action)
         case actions.JoinGroup() as action:
+            require_reader(context, name, action.group, action.topics)
             return join_group(state, context.time_ms, name, action)
         case actions.LeaveGroup() as action:
             return leave_group(state, name, action)
         case actions.CommitOffsets() as action:
+            require_reader(
+                context, name, action.group, topics_of(state, (action.group, name, action.instance))
+            )
             return commit_offsets(state, context.time_ms, name, action)
         case actions.LowWater() as action:
-            _require_admin(context, name)
+            require_admin(context, name, action.topic)
             return _raise_low_water(state, action)
         case actions.Hole() as action:
-            _require_admin(context, name)
+            require_admin(context, name, action.topic)
             return _make_hole(state, action, _require_admission(state, action))
         case actions.Upgrade() as action:
-            _require_admin(context, name)
+            require_admin(context, name)
             return _upgrade(context, action)
         case actions.SetRetention() as action:
-            _require_admin(context, name)
+            require_admin(context, name, action.topic)
             return set_retention(state, action)
+        case actions.Grant() | actions.Revoke() | actions.SetRole() | actions.SetClosed() as action:
+            require_admin(context, name)
+            require(state.version >= 2, Reason.OLD_VERSION, "access rules need version 2")
+            return change_access(state, context.height, action)
         case _:
             assert_never(transaction.action)
 
@@ -375,10 +384,6 @@ def require_key(context: Context, name: str, key_epoch: int) -> Key:
     require(key.registered_height < context.height, Reason.KEY_NOT_YET_VALID, name)
     require(key.valid_at(context.height), Reason.KEY_ENDED, f"{name}, epoch {key_epoch}")
     return key
-
-
-def _require_admin(context: Context, name: str) -> None:
-    require(any(admin.name == name for admin in context.genesis.admins), Reason.NOT_ADMIN, name)
 
 
 def _require_signed(signed: SignedHeader, public: bytes, check: Verify) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any
 
+from veristream.kabis.ledger.access import Closing, RuleKey, Span, derive_access
 from veristream.kabis.ledger.groups import Group, GroupHead, Member, Presence, Roster, Subscription
 from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value
 from veristream.kabis.protocol.actions import Retention
@@ -162,6 +163,9 @@ LEAVES: dict[str, tuple[type[Coded], tuple[type, ...]]] = {
     "subscriptions": (Subscription, (str, str, str)),
     "offsets": (Index, (str, str, int)),
     "accusations": (Accusation, (str, str)),
+    "rules": (Span, (int, str, int, str)),
+    "roles": (Span, (str, str)),
+    "closing": (Closing, ()),
 }
 """The tables whose entries are leaves: the class of their values, and the types of the parts of their keys.
 
@@ -175,7 +179,7 @@ def _table() -> Table[KeyType, Value]:
 
 @dataclass(slots=True)
 class State:
-    """Everything that validators agree on. The last four tables are derived from the others."""
+    """Everything that validators agree on. The last six tables are derived from the others."""
 
     protocol: Table[tuple[()], Protocol] = field(default_factory=_table)
     keys: Table[tuple[str, int], Key] = field(default_factory=_table)
@@ -190,12 +194,18 @@ class State:
     subscriptions: Table[tuple[str, str, str], Subscription] = field(default_factory=_table)
     offsets: Table[tuple[str, str, int], Index] = field(default_factory=_table)
     accusations: Table[tuple[str, str], Accusation] = field(default_factory=_table)
+    rules: Table[RuleKey, Span] = field(default_factory=_table)
+    roles: Table[tuple[str, str], Span] = field(default_factory=_table)
+    closing: Table[tuple[()], Closing] = field(default_factory=_table)
 
     publics: Table[bytes, tuple[str, int]] = field(default_factory=_table)
     sequences: Table[tuple[str, str, int, int], int] = field(default_factory=_table)
     rosters: Table[str, Roster] = field(default_factory=_table)
     kept: Table[tuple[str, int], int] = field(default_factory=_table)
     """The number of batches kept in each partition."""
+    guards: Table[tuple[int, str], int] = field(default_factory=_table)
+    """The height of the first rule of each pattern."""
+    held: Table[str, tuple[str, ...]] = field(default_factory=_table)
 
     def commit(self) -> list[StateChange]:
         """Keeps all pending changes, and returns those of leaves."""
@@ -238,6 +248,7 @@ class State:
 
     def derive(self) -> None:
         """Fills the derived tables from the others."""
+        derive_access(self)
         for (name, key_epoch), key in self.keys.items():
             self.publics.put(key.public, (name, key_epoch))
         for (topic, partition, index), admission in self.admissions.items():

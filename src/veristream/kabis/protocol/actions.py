@@ -1,14 +1,17 @@
-"""Actions of admins and clients on topics, keys, consumer groups and marks; `Signed` carries each."""
+"""Actions of admins and clients on topics, keys, groups, marks and rights; `Signed` carries each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, get_args
 
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.protocol.codec import Coded, decode_one_of, domain_tag
+from veristream.kabis.protocol.codec import NAME_BYTES_MAX, Coded, decode_one_of, domain_tag
 from veristream.kabis.protocol.fields import (
     U16,
     U32,
@@ -20,9 +23,15 @@ from veristream.kabis.protocol.fields import (
     ascending,
     at_most,
 )
+from veristream.kabis.protocol.genesis import is_name
 
 TOPICS_MAX = 1000
 OFFSETS_MAX = 1000
+EVERYBODY = "*"
+ROLE = "role:"
+"""What the name of a role begins with where a client's name may stand too."""
+
+_PREFIX = re.compile(rf"[A-Za-z0-9._-]{{0,{NAME_BYTES_MAX - 1}}}\*")
 
 
 class TransactionPart(Coded, bytes_max=TRANSACTION_BYTES_MAX):
@@ -144,6 +153,94 @@ class SetRetention(TransactionPart, kind="set-retention"):
     retention: Retention
 
 
+class Resource(Enum):
+    """What a right is about."""
+
+    TOPIC = 1
+    GROUP = 2
+
+
+class Operation(Enum):
+    """What a right allows: to read, to write, or to change a topic and release its events."""
+
+    READ = 1
+    WRITE = 2
+    ADMINISTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What a client needs for a request."""
+
+    resource: Resource
+    name: str
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"{self.operation.name.lower()} on the {self.resource.name.lower()} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Coded, kind="access-rule"):
+    """Who may do what with the topics or groups of a pattern.
+
+    The pattern is a name, a prefix that ends with `*`, or `*` alone. `who` is the name of a client, `role:`
+    and the name of a role, or `*` for everybody.
+    """
+
+    resource: Resource
+    pattern: Name
+    operation: Operation
+    who: Name
+
+    def __str__(self) -> str:
+        resource = self.resource.name.lower()
+        return f"{self.operation.name.lower()} on the {resource} {self.pattern} for {self.who}"
+
+    def find_problem(self) -> str:
+        """Returns what is wrong with the rule, in words; empty if nothing is."""
+        if not is_name(self.pattern) and _PREFIX.fullmatch(self.pattern) is None:
+            return f"{self.pattern!r} is neither a name, nor a prefix that ends with '*'"
+        role = self.who.removeprefix(ROLE)
+        if self.who != EVERYBODY and (not is_name(role) or len(self.who) > NAME_BYTES_MAX):
+            return f"{self.who!r} is neither a client, nor '{ROLE}' and the name of a role, nor '*'"
+        if self.resource is Resource.GROUP and self.operation is not Operation.READ:
+            return "the only right on a group is to read"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(TransactionPart, kind="grant"):
+    """An admin gives a right, in force from the next block on."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke(TransactionPart, kind="revoke"):
+    """An admin takes a right back, from the next block on."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class SetRole(TransactionPart, kind="set-role"):
+    """An admin gives a client a role, or takes it back."""
+
+    name: Name
+    role: Name
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetClosed(TransactionPart, kind="set-closed"):
+    """An admin closes the ledger, where nobody may do what no rule allows, or opens it."""
+
+    closed: bool
+
+
+AccessAction = Grant | Revoke | SetRole | SetClosed
+
 Action = (
     SetTopic
     | RegisterKey
@@ -156,6 +253,10 @@ Action = (
     | Hole
     | Upgrade
     | SetRetention
+    | Grant
+    | Revoke
+    | SetRole
+    | SetClosed
 )
 _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in get_args(Action)}
 
@@ -163,3 +264,29 @@ _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in g
 def decode_action(data: bytes) -> Action:
     """Returns the action of any kind with this encoding; raises DecodeError."""
     return decode_one_of(_TAGS, data)
+
+
+@lru_cache(maxsize=4096)
+def patterns_of(name: str) -> tuple[str, ...]:
+    """Returns all patterns that match a name."""
+    return (name, *(name[:length] + "*" for length in range(len(name) + 1)))
+
+
+def to_read(topic: str) -> Right:
+    """Returns the right to read a topic."""
+    return Right(Resource.TOPIC, topic, Operation.READ)
+
+
+def to_write(topic: str) -> Right:
+    """Returns the right to write to a topic."""
+    return Right(Resource.TOPIC, topic, Operation.WRITE)
+
+
+def to_administer(topic: str) -> Right:
+    """Returns the right to change a topic."""
+    return Right(Resource.TOPIC, topic, Operation.ADMINISTER)
+
+
+def to_join(group: str) -> Right:
+    """Returns the right to join a group and commit its offsets."""
+    return Right(Resource.GROUP, group, Operation.READ)

@@ -74,6 +74,20 @@ def _read_version(reader: Reader) -> int:
     return version
 
 
+def _write_closed(writer: Writer, closed: bool) -> None:
+    if closed:
+        writer.flag(True)
+
+
+def _read_closed(reader: Reader) -> bool:
+    """Takes the flag, which ends the encoding; the encodings of open ledgers lack it."""
+    if not reader.remaining:
+        return False
+    if not reader.flag():
+        raise DecodeError("that a ledger is open is not written")
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Party(Coded, kind="party"):
     """A validator, storage party, admin or client: name, Ed25519 key, and the address of a server.
@@ -100,6 +114,8 @@ class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
     clients: Annotated[tuple[Party, ...], at_most(CLIENTS_MAX)] = ()
     version: Annotated[int, by(_write_version, _read_version)] = 1
     """The protocol version at the first block; an ordered action may activate a later one."""
+    closed: Annotated[bool, by(_write_closed, _read_closed)] = False
+    """Whether clients need a rule for whatever they read and write, until an ordered action opens it."""
 
     def digest(self) -> bytes:
         """The digest that the first block refers to."""
@@ -127,6 +143,8 @@ def find_problem(genesis: Genesis) -> str:
     faults = genesis.faults
     if not 1 <= genesis.version <= VERSION_MAX:
         return f"protocol version {genesis.version}, but this program knows 1 to {VERSION_MAX}; upgrade it"
+    if genesis.closed and genesis.version == 1:
+        return "a closed ledger needs protocol version 2"
     if not is_name(genesis.chain_id):
         return (
             f"the chain id {genesis.chain_id!r} is not a valid name; use letters, digits, '.', '_' and '-'"
@@ -184,6 +202,7 @@ def to_json(genesis: Genesis) -> str:
         "admins": parties(genesis.admins),
         "clients": parties(genesis.clients),
     } | ({} if genesis.version == 1 else {"version": genesis.version})
+    fields |= {"closed": True} if genesis.closed else {}
     return json.dumps(fields, indent=2) + "\n"
 
 
@@ -219,7 +238,9 @@ def _read_fields(fields: Any) -> Genesis:
         raise ValueError('it does not say "kabis": "genesis/1" or "genesis/2"')
     if (fields["kabis"] == "genesis/1") != ("version" not in fields):
         raise ValueError("genesis/2 needs a version, and genesis/1 has none")
-    fields = {"version": 1, **fields}
+    fields = {"version": 1, "closed": False, **fields}
+    if type(fields["closed"]) is not bool:
+        raise ValueError("closed is neither true nor false")
     for field in ("time_ms", "faults", "version"):
         if type(fields[field]) is not int:
             raise ValueError(f"{field} is not an integer")
@@ -235,6 +256,7 @@ def _read_fields(fields: Any) -> Genesis:
         admins=_read_parties(fields["admins"]),
         clients=_read_parties(fields.get("clients", [])),
         version=fields["version"],
+        closed=fields["closed"],
     )
 
 

@@ -42,6 +42,9 @@ class Reason(Enum):
     NO_CONFLICT = "the two messages do not contradict each other"
     UNKNOWN_VALIDATOR = "there is no such validator"
     UNKNOWN_VERSION = "the validator's program does not know this protocol version"
+    NO_RIGHT = "a right is missing"
+    BAD_RULE = "the rule makes no sense"
+    NO_SUCH_RULE = "there is no such rule"
     OLD_VERSION = "the chain's protocol version lacks this; an admin may upgrade it"
 
 

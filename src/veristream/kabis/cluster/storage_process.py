@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,12 +41,17 @@ from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
+from veristream.kabis.storage.saved_view import load_view, save_view
 from veristream.kabis.wire.connection import Attached, Handlers, Later
 from veristream.kabis.wire.endpoints import Address, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 from veristream.kabis.wire.process import run_process
 
 _LOGGER = logging.getLogger(__name__)
+
+VIEW_FILE = "chain.view"
+SAVE_VIEW_BLOCKS = 1000
+"""How many blocks a party that is killed reads again."""
 
 MakeParty = Callable[[StorageCore, PartyLog, float], StorageParty]
 Request = TypeVar("Request")
@@ -84,13 +89,15 @@ async def run_party(options: Options, make_party: MakeParty = StorageParty) -> N
     with _open_log(options) as log:
         if log.recovery.torn is not None:
             _LOGGER.warning("cut off the torn end of the log: %s", log.recovery.torn)
-        view = ChainView(options.genesis)
+        view = load_view(options.folder / VIEW_FILE, options.genesis)
         gate = Gate(view, WaitingLimits(**asdict(options.process.waiting))) if options.follow else None
         core = open_core(options, log, gate)
         if core.lost_count:
             _LOGGER.warning("%d records were lost to damage", core.lost_count)
         party = make_party(core, log, options.log.interval_ms / 1000)
         await _serve(options, party, view, stop)
+        with suppress(Full):  # it only saves time
+            save_view(options.folder / VIEW_FILE, options.genesis, view)
 
 
 def open_core(options: Options, log: PartyLog, gate: Gate | None = None) -> StorageCore:
@@ -173,9 +180,13 @@ async def _answer(
 
 async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
     """Periodically deletes what is below the chain's low-water marks, too old or beyond the size limit."""
+    saved = view.height
     while True:
         await asyncio.sleep(options.retain_every_s)
         try:
+            if view.height >= saved + SAVE_VIEW_BLOCKS:
+                save_view(options.folder / VIEW_FILE, options.genesis, view)
+                saved = view.height
             core.let_go(view.marks)
             if core.gate is not None and (removed := core.settle()):
                 _LOGGER.info("removed %d batches that can never be admitted", removed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from veristream.kabis.protocol.codec import DIGEST_BYTES
 
@@ -30,6 +30,17 @@ class AdmittedStream:
             return None
         return bytes(self._digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES])
 
+    def columns(self) -> tuple[bytes, ...]:
+        """Returns everything as bytes, for `restore`."""
+        return self._firsts.tobytes(), bytes(self._digests)
+
+    def restore(self, columns: Sequence[bytes]) -> None:
+        """Takes over columns; raises ValueError if they do not fit together."""
+        firsts, digests = columns
+        self._firsts, self._digests = array("Q", firsts), bytearray(digests)
+        if len(digests) != DIGEST_BYTES * len(self._firsts):
+            raise ValueError("columns of different lengths")
+
     def let_go(self, next_sequence: int) -> None:
         """Forgets the batches that begin below a number."""
         count = bisect_left(self._firsts, next_sequence)
@@ -54,6 +65,19 @@ class AdmittedOrder:
         self._ends.append(self.next_index)
         self._streams.append(stream)
         self._next_sequences.append(next_sequence)
+
+    def columns(self) -> tuple[bytes, ...]:
+        """Returns everything but `next_index` as bytes, for `restore`."""
+        return self._ends.tobytes(), self._streams.tobytes(), self._next_sequences.tobytes()
+
+    def restore(self, next_index: int, columns: Sequence[bytes]) -> None:
+        """Takes over columns; raises ValueError if they do not fit together."""
+        ends, streams, next_sequences = columns
+        self.next_index = next_index
+        self._ends, self._streams = array("Q", ends), array("I", streams)
+        self._next_sequences = array("Q", next_sequences)
+        if not len(self._ends) == len(self._streams) == len(self._next_sequences):
+            raise ValueError("columns of different lengths")
 
     def let_go(self, index: int) -> Iterator[tuple[int, int]]:
         """Forgets the batches wholly below an index; yields their streams and ends."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
+from itertools import islice
+from typing import Any
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
@@ -176,6 +179,41 @@ class ChainView:
         for number, next_sequence in gone.items():
             self.marks[self._names[number]] = next_sequence
             self._admitted[number].let_go(next_sequence)
+
+    def dump(self) -> tuple[dict[str, Any], list[bytes]]:
+        """Returns the view as values for JSON, and columns of bytes, for `restore`."""
+        values = {
+            "height": self.height,
+            "last": self._last_id.hex(),
+            "keys": {name: [key.hex() for key in keys] for name, keys in self._keys.items()},
+            "ended": sorted(self._ended),
+            "topics": {name: [each.partitions, each.validated] for name, each in self.topics.items()},
+            "cursors": [[*place, cursor] for place, cursor in self._cursors.items()],
+            "streams": [[*astuple(name), self.marks.get(name)] for name in self._names],
+            "orders": [[*place, order.next_index] for place, order in self._orders.items()],
+        }
+        columns = [column for stream in self._admitted for column in stream.columns()]
+        columns += [column for order in self._orders.values() for column in order.columns()]
+        return values, columns
+
+    def restore(self, values: dict[str, Any], columns: Sequence[bytes]) -> None:
+        """Takes over what `dump` returned; raises ValueError, KeyError or TypeError for anything else."""
+        self.height, self._last_id = values["height"], bytes.fromhex(values["last"])
+        self._keys = {name: list(map(bytes.fromhex, keys)) for name, keys in values["keys"].items()}
+        self._ended = {(name, key_epoch) for name, key_epoch in values["ended"]}
+        self.topics = {name: TopicPolicy(*policy) for name, policy in values["topics"].items()}
+        self._cursors = {(name, topic, part): cursor for name, topic, part, cursor in values["cursors"]}
+        rest = iter(columns)
+        for *parts, mark in values["streams"]:
+            name = StreamName(*parts)
+            self._numbers[name] = len(self._names)
+            self._names.append(name)
+            self._admitted.append(AdmittedStream())
+            self._admitted[-1].restore(list(islice(rest, 2)))
+            if mark is not None:
+                self.marks[name] = mark
+        for topic, partition, next_index in values["orders"]:
+            self._orders[topic, partition].restore(next_index, list(islice(rest, 3)))
 
     async def look_again(self, timeout_s: float) -> None:
         """Waits until the chain was read once more, up to a time."""

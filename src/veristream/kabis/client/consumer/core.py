@@ -25,7 +25,12 @@ from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import PLAIN_BYTES, Answer, PlainReader
-from veristream.kabis.client.consumer.validated_reading import Patience, PendingBatch, ValidatedReader
+from veristream.kabis.client.consumer.validated_reading import (
+    Patience,
+    PendingBatch,
+    ValidatedReader,
+    explain_missing,
+)
 from veristream.kabis.client.errors import NoGroupError, NotAssignedError
 from veristream.kabis.client.fetching import (
     Standing,
@@ -412,12 +417,7 @@ class ConsumerCore:
     def _ask(self, reader: ValidatedReader, wanted: PendingBatch, now_ms: int) -> None:
         party = wanted.next_party(now_ms, self._patience)
         if party is not None:
-            for late in wanted.asked.keys() - wanted.failed:
-                self.standing.demote(late, now_ms)  # it may only be slower than others
-                if now_ms - wanted.asked[late] >= self._options.fetch_timeout_ms:
-                    self.standing.suspect(
-                        late, wanted.admission.digest, "it did not answer in time", now_ms
-                    )
+            wanted.leave_late(self.standing, now_ms, self._options.fetch_timeout_ms)
             wanted.asked[party] = now_ms
             admission = wanted.admission
             self._out.append(outputs.Fetch(party, reader.place, admission.first_index, admission.digest))
@@ -447,10 +447,7 @@ class ConsumerCore:
         wanted.failed.add(party)
         if party not in admission.parties:
             return
-        why = "it gave a receipt for the batch and does not have it"
-        if isinstance(answer, Below):
-            why = "it released the batch although it is above the low-water mark"
-        self.standing.suspect(party, admission.digest, why, now_ms)
+        self.standing.suspect(party, admission.digest, explain_missing(answer), now_ms)
         if isinstance(answer, Absent) and self.follower.last is not None and party not in wanted.absences:
             certificate = self.follower.last.certificate
             self._out.append(

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.errors import BelowLowWaterError
-from veristream.kabis.client.fetching import require_partition
+from veristream.kabis.client.fetching import Standing, require_partition
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.receipts import StorageAbsence
 
 BUSY_FACTOR = 4
@@ -86,6 +87,13 @@ class PendingBatch:
         if any(end_ms > now_ms for end_ms in self._ends_ms(patience)):
             return None
         return next((party for party in self.parties if party not in self.asked), None)
+
+    def leave_late(self, standing: Standing, now_ms: int, timeout_ms: int) -> None:
+        """Prefers other parties to those that are late, and suspects those that have had all their time."""
+        for party in self.asked.keys() - self.failed:
+            standing.demote(party, now_ms)  # it may only be slower than others
+            if now_ms - self.asked[party] >= timeout_ms:
+                standing.suspect(party, self.admission.digest, "it did not answer in time", now_ms)
 
     def due_ms(self, patience: Patience) -> int:
         """Returns when to look again."""
@@ -165,6 +173,13 @@ class ValidatedReader:
     def ready(self) -> bool:
         """Whether there are events to take, or a failure to raise."""
         return self.failure is not None or (bool(self.window) and self.window[0].events is not None)
+
+
+def explain_missing(answer: Absent | Below) -> str:
+    """Returns what is wrong with a party that gave a receipt for an admitted batch and lacks it."""
+    if isinstance(answer, Below):
+        return "it released the batch although it is above the low-water mark"
+    return "it gave a receipt for the batch and does not have it"
 
 
 def find_index(ledger: Ledger, place: Place, time_ms: int) -> int | None:

@@ -13,11 +13,13 @@ from tests.known import differences_of
 from tests.missing import is_missing
 from veristream.errors import EnvironmentFailure
 from veristream.expected import KnownModel, read_known
+from veristream.export.promela import to_promela
 from veristream.export.tla import to_tla
+from veristream.ir.network import Network
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.verdict import Result, Trace, Violated, word
-from veristream_testing.peers import find_tlc, run_tlc
+from veristream_testing.peers import find_spin, find_tlc, run_spin, run_tlc
 from veristream_testing.states import explore
 
 FOLDER = Path(__file__).resolve().parents[2] / "models" / "kabis"
@@ -72,6 +74,14 @@ SMALL: list[Small] = [
     ("access.py", "reads_with_a_grant", {"HEIGHTS": 3, "CLIENTS": 1}, 3_317),
 ]
 """Model, an invariant that holds, constants, and the number of states up to symmetry."""
+
+LARGER: list[Small] = [
+    ("reconfiguration.py", "clients_agree", {"CLIENTS": 1}, 142_977),
+    ("snapshots.py", "no_rollback", {"HEIGHTS": 2}, 59_038),
+    ("durability.py", "agreement", {}, 8_151),
+    ("access.py", "reads_with_a_grant", {"HEIGHTS": 3}, 10_967),
+]
+"""The same for SPIN, which is fast enough for them."""
 
 
 def name_of(small: Small) -> str:
@@ -152,13 +162,34 @@ def test_tlc_counts_the_same(small: Small) -> None:
     except EnvironmentFailure as missing:
         is_missing(missing.render())
     file, name, constants, _ = small
-    network = load(FOLDER / file, constants)
-    kept = tuple(one for one in network.properties if one.name == name and isinstance(one.claim, Always))
-    assert kept
-    found = run_tlc(to_tla(replace(network, properties=kept), "Model"), timeout_s=SECONDS_MAX)
+    found = run_tlc(to_tla(with_invariant(file, name, constants), "Model"), timeout_s=SECONDS_MAX)
     ours = check(file, name, **constants).effort
     assert found.verdict == "complete", found.output
     assert found.distinct_states == (ours.unreduced_states or ours.states)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("larger", LARGER, ids=map(name_of, LARGER))
+def test_spin_counts_the_same(larger: Small) -> None:
+    """Checks the exported Promela, which has no symmetry, with the invariant."""
+    try:
+        find_spin()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+    file, name, constants, states = larger
+    found = run_spin(to_promela(with_invariant(file, name, constants)), timeout_s=SECONDS_MAX)
+    ours = check(file, name, **constants).effort
+    assert found.verdict == "complete", found.output
+    assert ours.states == states
+    assert found.distinct_states == (ours.unreduced_states or ours.states)
+
+
+def with_invariant(file: str, name: str, constants: Mapping[str, int]) -> Network:
+    """The model with this invariant and no other property."""
+    network = load(FOLDER / file, constants)
+    kept = tuple(one for one in network.properties if one.name == name and isinstance(one.claim, Always))
+    assert kept
+    return replace(network, properties=kept)
 
 
 def test_framing_needs_a_slow_replica_and_a_lie() -> None:

@@ -155,3 +155,22 @@ def test_a_failed_start_says_why_and_leaves_nobody_running(tmp_path: Path) -> No
         assert refused.told.startswith("error: storage-1 did not start: ")
         assert console.cluster.find() == {}
         assert console.cluster.find_supervisor() is None
+
+
+def test_kills_under_load_lose_no_acknowledged_event(tmp_path: Path) -> None:
+    """Of four validators and three storage parties, one each is killed again and again."""
+    with opened(tmp_path / "cluster") as console:
+        console.do("up", "--detach")
+        console.do("topic", "create", "orders", "--partitions", "1")
+        acknowledged: list[str] = []
+        for round_number in range(3):
+            for name in ("validator-1", "storage-1"):
+                if name in console.cluster.find():
+                    kill(console, name)
+            lines = [f"event {round_number} {number}" for number in range(20)]
+            console.do("produce", "orders", given="".join(f"{line}\n" for line in lines))
+            acknowledged += lines
+            wait_for(lambda: len(console.cluster.find()) == 7)
+        shown = console.do("consume", "orders", "--from-beginning", "--max", len(acknowledged)).output
+        assert [line for line in acknowledged if shown.count(line) < 1] == []
+        assert "nobody was caught" in console("status").output

@@ -288,7 +288,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
             "",
             (
                 f"error: validator-1 did not start: cannot listen at 127.0.0.1:{port}:"
-                " address already in use\n"
+                " Address already in use\n"
                 "hint: stop the program that listens there, or move the parties with --port 0\n"
             ),
         )
@@ -307,7 +307,7 @@ def test_a_port_that_somebody_took_meanwhile(run: Console) -> None:
         assert (refused.code, refused.output, refused.told.splitlines()[0]) == (
             3,
             "",
-            f"error: {party.name} did not start: cannot listen at {party.address}: address already in use",
+            f"error: {party.name} did not start: cannot listen at {party.address}: Address already in use",
         )
         assert run.cluster.find() == {}
     run.do("up", "--detach")

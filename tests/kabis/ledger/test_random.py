@@ -134,9 +134,23 @@ class Dice:
                 act.LowWater(topic, partition, self.rng.randint(state.low_water, state.next_index + 1)),
                 self.hole(),
                 act.SetRetention(topic, act.Retention(self.rng.randrange(1, 5), self.rng.choice([0, 900]))),
+                act.Grant(self.rule()),
+                act.Revoke(self.rule()),
+                act.SetRole(name, self.rng.choice("ab"), held=self.rng.random() < 0.5),
+                act.SetClosed(self.rng.random() < 0.3),
                 act.Upgrade(self.rng.choice([2, 2, 2, 3]), self.ledger.height + self.rng.randrange(1, 9)),
             ]
         )
+
+    def rule(self) -> act.Rule:
+        """A rule that leaves most clients what they need to go on."""
+        pattern = self.rng.choice(["*", "t", "t*", LONG])
+        who = self.rng.choice(["*", "*", "*", "alice", "role:a"])
+        resource = self.rng.choice(list(act.Resource))
+        operation = (
+            self.rng.choice(list(act.Operation)) if resource is act.Resource.TOPIC else act.Operation.READ
+        )
+        return act.Rule(resource, pattern, operation, who)
 
     def signed(self) -> tx.Signed:
         self.number += self.rng.choice([1, 1, 1, 1, 0])
@@ -210,7 +224,8 @@ def check_root(ledger: Ledger) -> None:
     for table, key, value in state.entries():
         getattr(derived, table).put(key, value)
     derived.derive()
-    for name in ("publics", "sequences"):
+    assert dict(derived.guards.items()).keys() == dict(state.guards.items()).keys()
+    for name in ("publics", "sequences", "held"):
         assert dict(getattr(derived, name).items()) == dict(getattr(state, name).items())
     assert {key: count for key, count in state.kept.items() if count} == dict(derived.kept.items())
     for name, roster in state.rosters.items():

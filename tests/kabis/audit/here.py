@@ -11,7 +11,7 @@ from veristream.kabis.audit import disk
 from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
-from veristream.kabis.audit.registry import Fact, Registry, read_facts
+from veristream.kabis.audit.registry import Fact, Ordered, Registry, read_facts
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 
@@ -47,6 +47,11 @@ def read_ledger(genesis: Genesis, blocks: Iterable[CertifiedBlock]) -> Read:
     rows = list(scan_blocks(genesis, blocks))
     facts = [Fact(row.height, row.number, row.body) for row in rows if row.what == What.FACT]
     registry, findings = read_facts(genesis, facts)
+    registry.retain(
+        Ordered(row.height, row.number, row.time_ms, row.topic, row.partition, row.count)
+        for row in rows
+        if row.what == What.BATCH and row.topic in registry.limited_topics()
+    )
     findings += check_ranges(genesis, [row for row in rows if row.what == What.RANGE])
     findings += [finding_of(row) for row in rows if row.what == What.FINDING]
     return Read(genesis, rows, registry, findings)

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.kabis.chain import CHAIN, Chain, batch_of, key_of, make_genesis, vote
+from tests.kabis.audit.here import read_ledger
+from tests.kabis.chain import (
+    CHAIN,
+    Chain,
+    batch_of,
+    certificate_for,
+    chain_with_topic,
+    key_of,
+    make_genesis,
+    submitted,
+    vote,
+)
 from veristream.kabis.audit.findings import Finding
 from veristream.kabis.audit.registry import Fact, Registry, Skipped, overlap, read_facts
 from veristream.kabis.ledger.state import Ending, Key, Topic
-from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.actions import (
+    Hole,
+    LowWater,
+    Retention,
+    RevokeKey,
+    RotateKey,
+    SetRetention,
+    SetTopic,
+)
+from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Transaction,
@@ -99,3 +120,34 @@ def test_where_two_batches_overlap() -> None:
     assert overlap(first, batch_of(b"x", sequence=4, partition=1).header) is None
     assert overlap(first, batch_of(b"x", sequence=4, key_epoch=1).header) is None
     assert overlap(first, first) is None
+
+
+def test_marks_rise_by_retention_as_on_the_ledger() -> None:
+    chain = chain_with_topic()
+    previous, sequence = ZERO_DIGEST, 0
+
+    def fill(batches: int) -> None:
+        nonlocal previous, sequence
+        for number in range(batches):
+            batch = batch_of(*[b"x"] * (1 + number % 3), sequence=sequence, previous=previous)
+            chain.block(submitted(batch))
+            previous, sequence = batch.digest(), sequence + batch.header.count
+
+    def marks() -> tuple[int, int]:
+        blocks = [CertifiedBlock(block, certificate_for(block)) for block in chain.blocks]
+        read = read_ledger(chain.ledger.genesis, blocks)
+        assert read.findings == []
+        return read.registry.marks.get(("orders", 0), 0), chain.ledger.partition("orders", 0).low_water
+
+    fill(6)
+    assert marks() == (0, 0)
+    for action in (
+        SetRetention("orders", Retention(4, 0)),
+        LowWater("orders", 0, 14),
+        SetRetention("orders", Retention(0, 25)),
+        SetRetention("orders", Retention(2, 0)),
+    ):
+        chain.block(chain.act("admin", action))
+        fill(3)
+        found, true = marks()
+        assert found == true > 0

@@ -13,6 +13,9 @@ from tests.kabis.session.console import Console, opened
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
+from veristream.kabis.audit.plan import LedgerRow, What
+from veristream.kabis.audit.registry import Ordered
+from veristream.kabis.audit.rows import to_table
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import StartOptions
@@ -50,6 +53,20 @@ def test_all_planted_faults_and_nothing_else(session: SparkSession, tmp_path: Pa
     # Three votes in each block, two receipts and one header in each batch, and every copy's own signature:
     # ten of those are withheld, ten are signed twice, ten are phantoms.
     assert report.checked.signatures == 3 * 101 + 3 * 1000 + 3 * 1000 + 10 - spoilt_votes(report)
+
+
+def test_batches_of_limited_topics_are_collected(session: SparkSession) -> None:
+    rows = [
+        LedgerRow(What.BATCH, height, 0, 100 * height, topic, 0, "alice", 0, 2 * height, 2)
+        for height, topic in enumerate(("orders", "logs", "orders"), start=1)
+    ]
+    rows.append(LedgerRow(What.FACT, 4, topic="orders"))
+    ledger = session.createDataFrame(to_table(LedgerRow, rows))
+    found = job._take(job.find_admitted(ledger, ("orders",)), Ordered)
+    assert sorted(found, key=lambda each: each.height) == [
+        Ordered(1, 0, 100, "orders", 0, 2),
+        Ordered(3, 0, 300, "orders", 0, 2),
+    ]
 
 
 def spoilt_votes(report: job.AuditReport) -> int:

@@ -31,7 +31,7 @@ from veristream.kabis.audit.disk import Segment
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.network import BatchRequest, PartyAccess
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
-from veristream.kabis.audit.registry import Fact, Registry, read_facts
+from veristream.kabis.audit.registry import Fact, Ordered, Registry, read_facts
 from veristream.kabis.audit.rows import IsDataclass, Row, from_arrow, names, to_arrow, to_ddl, to_table
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.spark import cores_of
@@ -132,6 +132,8 @@ class _Audit:
         facts = [Fact(row.height, row.number, row.body) for row in few if row.what == What.FACT]
         registry, findings = read_facts(self.genesis, facts)
         findings += check_ranges(self.genesis, ranges)
+        if limited := registry.limited_topics():
+            registry.retain(_take(find_admitted(ledger, limited), Ordered))
         topics = choose_topics(registry, self.scope.topics)
         admitted = self._keep(find_admitted(ledger, topics))
         stored, unread = self._read_stored(admitted, registry, topics)

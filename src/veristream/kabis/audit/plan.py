@@ -14,7 +14,15 @@ from enum import StrEnum
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
 from veristream.kabis.protocol import transactions
-from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.actions import (
+    Hole,
+    LowWater,
+    RegisterKey,
+    RevokeKey,
+    RotateKey,
+    SetRetention,
+    SetTopic,
+)
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
@@ -63,7 +71,7 @@ class LedgerRow:
     signatures: int = 0
 
 
-_LASTING = (SetTopic, RegisterKey, RotateKey, RevokeKey, LowWater, Hole)
+_LASTING = (SetTopic, SetRetention, RegisterKey, RotateKey, RevokeKey, LowWater, Hole)
 
 
 class _Counted:

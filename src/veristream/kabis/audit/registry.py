@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol import actions, transactions
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
@@ -29,6 +31,27 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A low-water mark or a topic's retention, and its place on the ledger."""
+
+    height: int
+    number: int
+    action: actions.LowWater | actions.SetRetention
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An admitted batch: its place on the ledger, and how many events it adds to its partition."""
+
+    height: int
+    number: int
+    time_ms: int
+    topic: str
+    partition: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A skipped batch: the block of the decision, and the parties that signed that they lack it."""
 
@@ -44,6 +67,7 @@ class Registry:
     keys: dict[tuple[str, int], Key] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     marks: dict[Place, int] = field(default_factory=dict)
+    limits: list[Limit] = field(default_factory=list)
     skipped: dict[bytes, Skipped] = field(default_factory=dict)
     conflicts: set[Conflict] = field(default_factory=set)
 
@@ -51,6 +75,32 @@ class Registry:
         """Whether parties with receipts must still have the batch: it is neither trimmed nor skipped."""
         mark = self.marks.get((batch.topic, batch.partition), 0)
         return batch.digest not in self.skipped and batch.first_index + batch.count > mark
+
+    def limited_topics(self) -> tuple[str, ...]:
+        """Returns the topics that ever had a retention."""
+        set_for = {
+            limit.action.topic for limit in self.limits if isinstance(limit.action, actions.SetRetention)
+        }
+        return tuple(sorted(set_for))
+
+    def retain(self, batches: Iterable[Ordered]) -> None:
+        """Raises the marks as the ledger did, given all batches of the topics that ever had a retention."""
+        retentions: dict[str, actions.Retention] = {}
+        kept: defaultdict[Place, KeptBatches] = defaultdict(KeptBatches)
+        ends: defaultdict[Place, int] = defaultdict(int)
+        steps: list[Ordered | Limit] = [*batches, *self.limits]
+        for each in sorted(steps, key=lambda step: (step.height, step.number)):
+            match each:
+                case Limit(action=actions.LowWater(topic, partition, index)):
+                    kept[topic, partition].let_go(index)
+                case Limit(action=actions.SetRetention(topic, retention)):
+                    retentions[topic] = retention
+                case Ordered():
+                    place = (each.topic, each.partition)
+                    ends[place] += each.count
+                    retention = retentions.get(each.topic, NO_RETENTION)
+                    mark = kept[place].admit(ends[place], each.time_ms, retention)
+                    self.marks[place] = max(mark, self.marks.get(place, 0))
 
     def is_signed(self, signed: SignedHeader, verify: Verify = verify_signature) -> bool:
         """Whether the producer signed the header with the key of the header's epoch."""
@@ -103,6 +153,7 @@ class _Reading:
         self.genesis = genesis
         self.verify = verify
         self.findings: list[Finding] = []
+        self.number = 0  # of the transaction in its block
         self.registry = Registry(genesis.chain_id)
         for party in genesis.admins + genesis.clients:
             self.registry.keys[party.name, 0] = Key(party.public, 0)
@@ -141,6 +192,9 @@ class _Reading:
                 registry.topics[topic] = Topic(partitions, validated)
             case actions.LowWater(topic, partition, index):
                 registry.marks[topic, partition] = index
+                registry.limits.append(Limit(height, self.number, action))
+            case actions.SetRetention():
+                registry.limits.append(Limit(height, self.number, action))
             case actions.Hole(digest=digest):
                 registry.skipped[digest] = Skipped(height, ())
             case actions.RegisterKey(name, key_epoch, public):
@@ -200,5 +254,6 @@ def read_facts(
     """Combines the facts; returns the registry and the faults of the facts."""
     reading = _Reading(genesis, verify)
     for fact in sorted(facts, key=lambda each: (each.height, each.number)):
+        reading.number = fact.number
         reading.take(fact.height, transactions.decode_transaction(fact.transaction))
     return reading.registry, reading.findings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.kabis.chain import Chain, batch_of, chain_with_topic, key_of, make_genesis, submitted
 from tests.kabis.storage.test_chain import SCRIPTS, batches, certified, step, view_of
 from tests.kabis.strategies import patient
-from veristream.kabis.protocol.actions import LowWater, RevokeKey
+from veristream.kabis.protocol.actions import LowWater, Retention, RevokeKey, SetRetention
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.storage.chain import KeyStanding, NotNextError
 from veristream.kabis.storage.saved_view import load_view, save_view
@@ -33,7 +33,7 @@ def test_a_saved_view_goes_on_as_if_it_had_never_stopped(
     script: list[str], more: list[str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     chain = chain_with_topic()
-    chain.block(chain.register("carol"))
+    chain.block(chain.register("carol"), chain.act("admin", SetRetention("orders", Retention(3, 0))))
     pushed: list[Batch] = []
     path = tmp_path_factory.mktemp("view") / "view"
     genesis = chain.ledger.genesis
@@ -88,10 +88,22 @@ def test_a_file_with_a_good_checksum_and_bad_contents_is_not_used(tmp_path: Path
     chain = used_chain()
     path, genesis = tmp_path / "view", chain.ledger.genesis
     save_view(path, genesis, view_of(chain))
-    head = path.read_bytes()[: len(b"KABISVIEW1") + 32]
+    head = path.read_bytes()[: len(b"KABISVIEW2") + 32]
     path.write_bytes(head + junk + sha256(head + junk).digest())
     assert load_view(path, genesis).height == 0
     values = json.dumps({"height": 3}).encode()
     body = head + (1).to_bytes(8, "little") + len(values).to_bytes(8, "little") + values
     path.write_bytes(body + sha256(body).digest())
     assert load_view(path, genesis).height == 0
+
+
+SAVED = {
+    *("height", "marks", "topics", "_last_id", "_keys", "_ended", "_cursors"),
+    *("_names", "_numbers", "_admitted", "_orders", "_kept", "_retentions"),
+}
+NOT_SAVED = {"is_current", "_wanted", "_looked"}
+
+
+def test_nothing_that_a_view_knows_is_forgotten() -> None:
+    """Whoever adds to the view adds to `dump` and `restore`, and to this list."""
+    assert set(vars(view_of(chain_with_topic()))) == SAVED | NOT_SAVED

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 
 from veristream.kabis.ledger.state import Admission, State
@@ -81,6 +82,17 @@ class KeptBatches:
         mark = self._ends[released - 1] if released else 0
         self.let_go(mark)
         return mark
+
+    def columns(self) -> tuple[bytes, ...]:
+        """Returns everything as bytes, for `restore`."""
+        return self._ends.tobytes(), self._times.tobytes()
+
+    def restore(self, columns: Sequence[bytes]) -> None:
+        """Takes over columns; raises ValueError if they do not fit together."""
+        ends, times = columns
+        self._ends, self._times = array("Q", ends), array("Q", times)
+        if len(ends) != len(times):
+            raise ValueError("columns of different lengths")
 
     def let_go(self, index: int) -> None:
         """Forgets the batches wholly below an index."""

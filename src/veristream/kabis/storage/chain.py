@@ -191,9 +191,11 @@ class ChainView:
             "cursors": [[*place, cursor] for place, cursor in self._cursors.items()],
             "streams": [[*astuple(name), self.marks.get(name)] for name in self._names],
             "orders": [[*place, order.next_index] for place, order in self._orders.items()],
+            "retentions": {topic: astuple(each) for topic, each in self._retentions.items()},
         }
         columns = [column for stream in self._admitted for column in stream.columns()]
-        columns += [column for order in self._orders.values() for column in order.columns()]
+        for place, order in self._orders.items():
+            columns += (*order.columns(), *self._kept[place].columns())
         return values, columns
 
     def restore(self, values: dict[str, Any], columns: Sequence[bytes]) -> None:
@@ -214,6 +216,8 @@ class ChainView:
                 self.marks[name] = mark
         for topic, partition, next_index in values["orders"]:
             self._orders[topic, partition].restore(next_index, list(islice(rest, 3)))
+            self._kept[topic, partition].restore(list(islice(rest, 2)))
+        self._retentions = {topic: Retention(*each) for topic, each in values["retentions"].items()}
 
     async def look_again(self, timeout_s: float) -> None:
         """Waits until the chain was read once more, up to a time."""

@@ -448,11 +448,10 @@ class ConsumerCore:
         if party not in admission.parties:
             return
         self.standing.suspect(party, admission.digest, explain_missing(answer), now_ms)
-        if isinstance(answer, Absent) and self.follower.last is not None and party not in wanted.absences:
-            certificate = self.follower.last.certificate
-            self._out.append(
-                outputs.AskAbsence(party, asked.place, asked.first_index, admission.signed, certificate)
-            )
+        last = self.follower.last
+        if isinstance(answer, Absent) and last is not None and party not in wanted.absences:
+            signed, where = admission.signed, (asked.place, asked.first_index)
+            self._out.append(outputs.AskAbsence(party, *where, signed, last.certificate))
 
     def _ask_plain(self, reader: PlainReader, now_ms: int) -> None:
         if reader.place in self._paused or not reader.wants_more:

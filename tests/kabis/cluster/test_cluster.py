@@ -65,6 +65,31 @@ def test_a_note_that_is_none_is_nobody(tmp_path: Path) -> None:
         assert processes.find(tmp_path) is None
 
 
+def test_a_process_that_is_just_starting_has_a_command_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a moment after a start, the system shows an empty command line, as it does of one that ended."""
+    for name, state in (("self", "R"), ("41", "Z"), ("42", "R"), ("43", "R")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cmdline").write_bytes(b"")
+        (tmp_path / name / "stat").write_text(f"{name} (a) b) {state} 1 1", encoding="utf-8")
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        (tmp_path / "42" / "cmdline").write_bytes(b"run\0fast\0")
+
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert processes.read_command(42) == ("run", "fast")
+    assert len(slept) == 1
+    assert processes.read_command(41) is None
+    assert len(slept) == 1
+    assert processes.read_command(43) is None
+    assert len(slept) == 1 + processes.STARTING_LOOKS
+    assert processes.read_command(44) is None
+
+
 def test_who_does_not_stop_is_killed(tmp_path: Path) -> None:
     ignore = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"

@@ -19,7 +19,10 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.files import replace
 
+PROC = Path("/proc")
 POLL_S = 0.02
+STARTING_LOOKS = 5
+"""How often to look again at a process that has no command yet."""
 LAST_WORDS_BYTES = 8_192
 OUTPUT_BYTES_MAX = 1 << 20
 """The size above which a start moves the output of earlier processes aside."""
@@ -118,9 +121,14 @@ def _read_pid(path: Path) -> int | None:
 
 def read_command(pid: int) -> tuple[str, ...] | None:
     """Returns the command line of a process; None if it does not run."""
-    if Path("/proc/self/cmdline").exists():
+    if (PROC / "self" / "cmdline").exists():
         try:
-            text = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+            text = (PROC / str(pid) / "cmdline").read_text(encoding="utf-8", errors="replace")
+            for _ in range(STARTING_LOOKS):
+                if text or _has_ended(pid):
+                    break
+                time.sleep(POLL_S)  # the system has not yet written the command of a new process
+                text = (PROC / str(pid) / "cmdline").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
         return tuple(text.split("\0")[:-1]) or None
@@ -128,6 +136,12 @@ def read_command(pid: int) -> tuple[str, ...] | None:
         ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return tuple(listed.stdout.split()) or None
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether the process has ended and only its parent has not noticed."""
+    stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
 
 
 def stop(running: Iterable[Running], patience_s: float) -> list[str]:

@@ -1,8 +1,9 @@
 """Access rules: who may write, read and join is ordered like everything else.
 
-Rules are closed: a client may do what a grant allows, until a revocation takes effect with its block. A
-write or a join is admitted by a block, and validators judge it by the rules in force before that block.
-A read is answered by a storage party, which follows the chain at its own pace. The abstractions:
+On a closed ledger, a client may do what a grant allows, until a revocation takes effect with its block;
+on an open one, also what nobody was ever granted. A write or a join is admitted by a block, and
+validators judge it by the rules in force before that block. A read is answered by a storage party,
+which follows the chain at its own pace. The abstractions:
 
 - A block has one transaction. Clients are Byzantine: they submit anything at any time, so nothing needs
   to be submitted before it is ordered. The administrator's rules are arbitrary.
@@ -25,6 +26,8 @@ HEIGHTS = constant(4)
 AT_BLOCK = constant(True)  # 0: rules are applied when a transaction is submitted, not when it is ordered
 UP_TO_DATE = constant(True)  # 0: validators that are behind vote by the rules that they know
 CHECKS_JOINS = constant(True)  # 0: anybody joins a group
+CLOSED = constant(True)  # 0: what nobody was ever granted is allowed to everybody
+STAYS_RESTRICTED = constant(True)  # 0: on an open ledger, the last revocation allows everybody again
 FOLLOWS = constant(True)  # 0: a party answers by the rules that it knows, however old they are
 
 
@@ -82,7 +85,7 @@ def idle():
 def rule(kind: Kind, right: Right, client: Client):
     """The administrator grants or revokes a right."""
     require(len(log) < HEIGHTS and kind != Kind.USE)
-    require(has(client, right, len(log)) == (kind == Kind.REVOKE))
+    require(is_granted(client, right, len(log)) == (kind == Kind.REVOKE))
     log.append(Entry(kind, right, client))
 
 
@@ -120,6 +123,23 @@ def is_batch(index):
 
 
 def has(client, right, height):
+    """Whether a client may do this after so many blocks."""
+    return is_granted(client, right, height) or (not CLOSED and not is_restricted(right, height))
+
+
+def is_restricted(right, height):
+    """Whether an open ledger needs a grant for this."""
+    return any(
+        index < height
+        and index < len(log)
+        and log[index].kind == Kind.GRANT
+        and log[index].right == right
+        and (STAYS_RESTRICTED or any(is_granted(client, right, height) for client in Client))
+        for index in range(HEIGHTS)
+    )
+
+
+def is_granted(client, right, height):
     """Whether a grant is in force after this many blocks."""
     return any(
         index < height
@@ -174,6 +194,18 @@ def reads_with_a_grant(client: Client, batch: Int[1, HEIGHTS - 1]):
     return batch not in client.read or any(
         batch < height and height <= len(log) and has(client, Right.READ, height)
         for height in range(HEIGHTS + 1)
+    )
+
+
+@always
+def revocation_allows_nothing(client: Client, right: Right):
+    """Nobody may do after a revocation what they were not allowed to do before it."""
+    return all(
+        index >= len(log)
+        or log[index].kind != Kind.REVOKE
+        or has(client, right, index)
+        or not has(client, right, index + 1)
+        for index in range(HEIGHTS)
     )
 
 

@@ -47,6 +47,7 @@ QUICK = [
     "kabis_durability_sent_first",
     "kabis_access_served",
     "kabis_access_behind",
+    "kabis_access_reopened",
 ]
 """The models that `make test` also checks."""
 
@@ -80,6 +81,7 @@ LARGER: list[Small] = [
     ("snapshots.py", "no_rollback", {"HEIGHTS": 2}, 59_038),
     ("durability.py", "agreement", {}, 8_151),
     ("access.py", "reads_with_a_grant", {"HEIGHTS": 3}, 10_967),
+    ("access.py", "revocation_allows_nothing", {"HEIGHTS": 3, "CLOSED": 0}, 59_410),
 ]
 """The same for SPIN, which is fast enough for them."""
 
@@ -136,7 +138,7 @@ def test_every_switch_is_turned() -> None:
         for line in (FOLDER / file).read_text(encoding="utf-8").splitlines()
         if " = constant(True)" in line or " = constant(False)" in line
     }
-    assert len(switches) == 36
+    assert len(switches) == 38
     assert switches - turned == set()
 
 
@@ -233,6 +235,7 @@ def test_printed_algorithm_polls_no_queue() -> None:
         ("durability.py", "votes_once", {"REFUSES_LOSS": 0}, 9),
         ("access.py", "writes_with_a_grant", {"AT_BLOCK": 0}, 4),
         ("access.py", "reads_with_a_grant", {"FOLLOWS": 0}, 12),
+        ("access.py", "revocation_allows_nothing", {"CLOSED": 0, "STAYS_RESTRICTED": 0}, 2),
     ],
 )
 def test_breaks_as_soon_as_the_document_says(

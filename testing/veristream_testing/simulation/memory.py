@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from veristream.kabis.channels.interfaces import Channels, OrderingStatus
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
@@ -43,6 +45,8 @@ from veristream.kabis.wire.connection import RequestError
 from veristream_testing.simulation.memory_log import MemoryLog
 from veristream_testing.simulation.votes import certify
 from veristream_testing.storage_client import fetch_digest
+
+Value = TypeVar("Value")
 
 FETCH_BYTES = 1 << 20
 
@@ -224,6 +228,10 @@ class MemoryOrdering:
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         """Returns the decided blocks of these heights."""
         return self._cluster.blocks[first - 1 : last]
+
+    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+        """Returns what `use` makes of a snapshot; there is none."""
+        return None
 
     async def status(self) -> OrderingStatus:
         """Returns the height of the chain."""

@@ -217,6 +217,7 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     handshake._Proof: proofs,
     handshake._Answer: st.builds(handshake._Answer, hellos, proofs),
     requests.Read: st.builds(requests.Read, u64, u64, u32, u32),
+    requests.ReadChunk: st.builds(requests.ReadChunk, u64, u32),
     requests.Blocks: st.builds(requests.Blocks, u64, many(blobs)),
     requests.Status: st.builds(requests.Status, u64, digests, digests, u64, u32, u32, u32, u32, u64),
     requests.Accused: accused,

@@ -165,6 +165,8 @@ ASKED: dict[requests.Operation, st.SearchStrategy[bytes]] = {
     requests.Operation.READ: st.just(requests.Read(1, 9, 1000, 0).encode()),
     requests.Operation.STATUS: st.just(b""),
     requests.Operation.EVIDENCE: st.just(b""),
+    requests.Operation.MANIFEST: st.just(b""),
+    requests.Operation.CHUNK: st.just(requests.ReadChunk(1, 0).encode()),
 }
 """What a validator is asked."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.kabis.chain import CHAIN, Chain, batch_of, certificate_for, chain_with_topic, key_of, submitted
 from tests.kabis.strategies import patient
 from veristream.kabis.channels.interfaces import OrderingStatus
+from veristream.kabis.ledger.snapshot import Manifest, Snapshot, restore
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
 from veristream.kabis.protocol.answers import Below
@@ -29,6 +31,8 @@ from veristream.kabis.storage.party import Directory
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.handshake import Peer, Role
 from veristream_testing.storage_client import fetch_first
+
+Value = TypeVar("Value")
 
 STREAM = StreamName("orders", 0, "alice", 0)
 
@@ -271,6 +275,9 @@ class Away:
     async def spread(self, height: int) -> None:
         raise AssertionError("a storage party decides nothing")
 
+    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+        return None
+
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         self.asked += 1
         if self.asked % 3 == 0:
@@ -334,3 +341,75 @@ def test_one_wanted_batch_does_not_keep_the_rest_on_disk(tmp_path: Path) -> None
         log.sync(now=True)
         (entry,) = core.fetch_plain(PartitionName("orders", 0), 2001, 10**6).entries
         assert entry.first_offset == 2001, "no offset is used again"
+
+
+def test_a_view_that_resumes_from_a_snapshot_knows_what_the_others_know() -> None:
+    chain, previous = chain_with_topic(), {"alice": ZERO_DIGEST, "bob": ZERO_DIGEST}
+    whole = ChainView(chain.ledger.genesis)
+
+    def push(producer: str, sequence: int, key_epoch: int = 0) -> None:
+        batch = batch_of(
+            b"x",
+            b"y",
+            sequence=2 * sequence,
+            previous=previous[producer],
+            producer=producer,
+            key_epoch=key_epoch,
+        )
+        previous[producer] = batch.digest()
+        chain.block(submitted(batch))
+
+    for sequence in range(6):
+        push("alice", sequence)
+        push("bob", sequence)
+    chain.block(chain.register("carol"))
+    chain.block(chain.act("admin", LowWater("orders", 0, 9)), chain.act("admin", RevokeKey("bob", 0)))
+    snapshot = Snapshot.take(chain.ledger)
+    push("alice", 6)
+    following = chain.certified(chain.ledger.height)
+    chunks = list(snapshot.chunks())
+    resumed = ChainView(chain.ledger.genesis)
+    resumed.resume(restore(chain.ledger.genesis, snapshot.describe(following, len(chunks)), chunks))
+    chain.block(chain.act("admin", LowWater("orders", 0, 13)))
+    for height in range(1, chain.ledger.height + 1):
+        whole.take(certified(chain, height))
+    for height in range(resumed.height + 1, chain.ledger.height + 1):
+        resumed.take(certified(chain, height))
+    assert (resumed.height, resumed.topics) == (whole.height, whole.topics)
+    for name in ("alice", "bob", "carol", "nobody"):
+        assert resumed.standing(name, key_of(name).public) is whole.standing(name, key_of(name).public)
+        stream = StreamName("orders", 0, name, 0)
+        assert resumed.next_sequence(stream) == whole.next_sequence(stream)
+        assert resumed.marks.get(stream) == whole.marks.get(stream)
+        for sequence in range(16):
+            assert resumed.digest_of(stream, sequence) == whole.digest_of(stream, sequence)
+
+
+def test_a_party_whose_next_block_is_pruned_takes_a_snapshot() -> None:
+    chain = chain_with_topic()
+    chain.block(chain.register("carol"))
+    snapshot = Snapshot.take(chain.ledger)
+    chain.block(chain.register("dave"))
+    chunks = list(snapshot.chunks())
+    manifest = snapshot.describe(chain.certified(3), len(chunks))
+    view = ChainView(chain.ledger.genesis)
+
+    class Pruned(Away):
+        async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
+            return [] if first < 3 else [certified(chain, 3)]
+
+        async def snapshot(
+            self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]
+        ) -> Value | None:
+            return use(manifest, chunks) if above < 2 else None
+
+    async def test() -> None:
+        task = asyncio.ensure_future(follow_chain(view, Pruned(chain), every_s=0))
+        async with asyncio.timeout(30):
+            while view.height < 3:
+                await asyncio.sleep(0)
+        task.cancel()
+
+    asyncio.run(test())
+    assert view.standing("carol", key_of("carol").public) is KeyStanding.VALID
+    assert view.standing("dave", key_of("dave").public) is KeyStanding.VALID

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import CertifiedBlock
@@ -20,6 +21,8 @@ from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
+
+Value = TypeVar("Value")
 
 
 class Storage(Protocol):
@@ -83,6 +86,12 @@ class Ordering(Protocol):
 
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         """Returns the decided blocks from height `first` to `last`, or fewer if they do not exist yet."""
+
+    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+        """Returns what `use` makes of a snapshot above a height; None if no validator has a good one.
+
+        `use` raises FalseSnapshotError if the snapshot does not prove itself.
+        """
 
     async def status(self) -> OrderingStatus:
         """Returns the height of the chain."""

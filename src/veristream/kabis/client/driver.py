@@ -79,16 +79,19 @@ class Driver(Generic[Output]):
         self.channels = await connect()
         pursuit = Pursuit(self._core.follower, timeout_s)
         pursuit.shown = self.shown
-        self.spawn(self._follow(pursuit.reasons))
+        follow = _Once(lambda: self.spawn(self._follow(pursuit.reasons)))
+
+        async def move() -> None:
+            follow()
+            self._moved.clear()
+            await self._moved.wait()
+
         try:
-            await pursuit.catch_up(self.channels.ordering, self._move)
+            await pursuit.catch_up(self.channels.ordering, move)
+            follow()
         except (RefusedClientError, StalledError):
             await self.close()
             raise
-
-    async def _move(self) -> None:
-        self._moved.clear()
-        await self._moved.wait()
 
     async def _follow(self, tell: Tell) -> None:
         def take(certified: CertifiedBlock) -> None:
@@ -160,6 +163,18 @@ class Driver(Generic[Output]):
         if tasks:
             await asyncio.wait(tasks)
         await self.channels.close()
+
+
+class _Once:
+    """Does something at the first call."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do: Callable[[], object] | None = do
+
+    def __call__(self) -> None:
+        do, self._do = self._do, None
+        if do is not None:
+            do()
 
 
 class LoopThread:

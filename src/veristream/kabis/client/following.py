@@ -22,6 +22,8 @@ from veristream.kabis.wire.connection import PeerRefusedError
 _LOGGER = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+SNAPSHOT_GAP = 100
+"""A client that lacks more blocks than this starts from a snapshot, if there is one."""
 
 Tell = Callable[[str], object]
 """Is told why an answer is missing."""
@@ -103,6 +105,21 @@ async def follow_chain(
         await asyncio.sleep(RETRY_S)
 
 
+async def resume(ordering: Ordering, follower: Follower, target: int) -> None:
+    """Continues from a snapshot if the follower is far behind, or its next block was pruned.
+
+    Without a good snapshot, the follower stays where it is.
+    """
+    height = follower.ledger.height
+    if target - height <= SNAPSHOT_GAP and (
+        target <= height or await ordering.read(height + 1, height + 1)
+    ):
+        return
+    ledger = await ordering.snapshot(height, follower.verify_snapshot)
+    if ledger is not None:
+        follower.resume(ledger)
+
+
 class Pursuit:
     """Follows the chain to the height that the validators report, as long as there is progress.
 
@@ -120,9 +137,16 @@ class Pursuit:
         """Keeps the last reason why an answer is missing."""
         self._reason = reason
 
+    async def _resume(self, ordering: Ordering, target: int) -> None:
+        try:
+            await resume(ordering, self._follower, target)
+        except FAILURES as error:
+            self.reasons(str(error))
+
     async def catch_up(self, ordering: Ordering, move: Callable[[], Awaitable[object]]) -> None:
         """Returns at the reported height; `move` waits until the follower has taken further blocks.
 
+        It may begin with a snapshot, so nobody else may follow the chain before the first `move`.
         Raises StalledError if neither the height nor a block comes for `patience_s`.
         """
         loop, ledger = asyncio.get_running_loop(), self._follower.ledger
@@ -130,6 +154,7 @@ class Pursuit:
             async with asyncio.timeout(self._patience_s) as limit:
                 target = await ask_height(ordering, self.reasons)
                 self._reason = ""
+                await self._resume(ordering, target)
                 while True:
                     self.progress = Progress(ledger.height, target)
                     self.shown(self.progress)

@@ -16,18 +16,25 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.ledger.snapshot import Manifest, restore
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.ordering.asking import Validators
+from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.store import BlockStore
+from veristream.kabis.wire.handshake import Identity
 
 _LOGGER = logging.getLogger(__name__)
 
 ASK_EVERY_S = 1.0
+LOOK_EVERY_S = 5.0
+ANSWER_S = 5.0
 VOTED_AHEAD = 2
 """How far above the highest proved block of 2F + 1 others a validator may have voted."""
 BLOCKS, RECORDS = "blocks", "records"
@@ -106,3 +113,43 @@ async def _find_height(ordering: Validators, answers_min: int) -> int:
             if status.answered >= answers_min:
                 return status.height
         await asyncio.sleep(ASK_EVERY_S)
+
+
+# A validator that lacks blocks which all others have pruned takes a snapshot from them.
+
+
+async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK_EVERY_S) -> None:
+    """Returns once a good snapshot from others is on disk that this validator needs to go on.
+
+    It needs one if it has made no progress for a while, and nobody returns its next block although a
+    snapshot of a later one exists.
+    """
+    client = OrderingClient(node.genesis, identity, ANSWER_S)
+    await client.leave_out(node.index)
+    try:
+        while True:
+            height = node.ledger.height
+            await asyncio.sleep(every_s)
+            try:
+                if node.ledger.height == height and await _take(node, client, height):
+                    return
+            except FAILURES as error:
+                _LOGGER.debug("no validator answers: %s", error)
+    finally:
+        await client.close()
+
+
+async def _take(node: Node, client: OrderingClient, height: int) -> bool:
+    snapshots = node.blocks.snapshots
+    if snapshots is None or await client.read(height + 1, height + 1):
+        return False
+
+    def keep(manifest: Manifest, chunks: Sequence[bytes]) -> int:
+        restore(node.genesis, manifest, chunks)  # raises FalseSnapshotError
+        return snapshots.keep(manifest, iter(chunks))
+
+    taken = await client.snapshot(height, keep)
+    if taken is None:
+        return False
+    _LOGGER.warning("block %d is pruned everywhere; took a snapshot at height %d", height + 1, taken)
+    return True

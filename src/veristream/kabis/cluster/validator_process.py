@@ -29,6 +29,7 @@ from veristream.kabis.cluster.rejoining import (
     BLOCKS,
     RECORDS,
     is_restored,
+    join_by_snapshot,
     mark_restored,
     note_votes,
     rejoin,
@@ -39,6 +40,7 @@ from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
+from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.process.monitor import monitored
@@ -52,7 +54,6 @@ from veristream.kabis.wire.process import run_process
 
 _LOGGER = logging.getLogger(__name__)
 
-BLOCK_SEGMENT_BYTES = 64 << 20
 RECORD_SEGMENT_BYTES = 8 << 20
 
 LEAVE_S = 1.0
@@ -84,22 +85,33 @@ class Options:
 
 
 async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
-    """Runs the validator until a signal arrives; raises EnvironmentFailure if a log fails."""
+    """Runs the validator until a signal arrives; raises EnvironmentFailure if a log fails.
+
+    If the others have pruned the blocks that it lacks, it takes a snapshot from them and starts again.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     if options.rejoin and not is_restored(options.folder):
         mark_restored(options.folder)
+    while not stop.is_set():
+        await _run_once(options, make_node, stop)
+
+
+async def _run_once(options: Options, make_node: MakeNode, stop: asyncio.Event) -> None:
+    kept = options.process.snapshots
     require_votes(options.folder)
     with (
         _open_log(options, RECORDS, RECORD_SEGMENT_BYTES) as records,  # first, see `require_votes`
-        _open_log(options, BLOCKS, BLOCK_SEGMENT_BYTES) as blocks,
+        _open_log(options, BLOCKS, kept.segment_bytes) as blocks,
     ):
         note_votes(options.folder)
         for log in (blocks, records):
             if log.recovery.torn is not None:
                 _LOGGER.warning("cut off the torn end of a log: %s", log.recovery.torn)
-        stores = (BlockStore(blocks), RecordStore(records))
+        retained = Retained(kept.every_blocks, kept.keep_blocks)
+        snapshots = SnapshotFolder(options.folder / "snapshots")
+        stores = (BlockStore(blocks, snapshots, retained), RecordStore(records))
         if is_restored(options.folder) and not await _rejoin(options, stores[0], stop):
             return
         node = make_node(options.genesis, options.index, options.key, stores, options.settings)
@@ -148,7 +160,8 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     )
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))
-    ends: list[asyncio.Future[Any]] = [stopping, leaving, node.failed]
+    joining = asyncio.create_task(join_by_snapshot(node, identity))
+    ends: list[asyncio.Future[Any]] = [stopping, leaving, joining, node.failed]
     try:
         node.start()
         state = {"validator": options.name, "address": str(server.address), "pid": os.getpid()}
@@ -159,12 +172,13 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
         read = partial(read_validator, options.genesis, service, server, options.folder)
         async with monitored(options.metrics_port, options.name, read):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for end in (node.failed, leaving):
+        for end in (node.failed, leaving, joining):
             if end.done():
                 end.result()
     finally:
         stopping.cancel()
         leaving.cancel()
+        joining.cancel()
         await server.close()
         await node.close()
 

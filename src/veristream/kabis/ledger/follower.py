@@ -69,6 +69,16 @@ class Follower:
         follower.ledger = restore(genesis, manifest, chunks, verify, _believe)
         return follower
 
+    def verify_snapshot(self, manifest: Manifest, chunks: Iterable[bytes]) -> Ledger:
+        """Returns the ledger of a snapshot, for `resume`; raises FalseSnapshotError."""
+        return restore(self.genesis, manifest, chunks, self.verify, _believe)
+
+    def resume(self, ledger: Ledger) -> None:
+        """Continues from a restored ledger; the object stays the same, since others hold it."""
+        assert ledger.height >= self.ledger.height, "nobody goes back"
+        vars(self.ledger).update(vars(ledger))
+        self.last = None
+
     @property
     def next_height(self) -> int:
         """The height of the next block."""

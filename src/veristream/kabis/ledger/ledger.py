@@ -339,6 +339,14 @@ class Ledger:
         """Returns the position of a producer in a partition, where it resumes after a restart."""
         return self._state.cursors.get((producer, topic, partition)) or FRESH_CURSOR
 
+    def partitions(self) -> dict[tuple[str, int], Partition]:
+        """Returns all partitions that have ever had an event, by topic and number."""
+        return dict(sorted(self._state.partitions.items()))
+
+    def cursors(self) -> dict[tuple[str, str, int], Cursor]:
+        """Returns the positions of all producers, by producer, topic and partition."""
+        return dict(sorted(self._state.cursors.items()))
+
     def key(self, name: str, key_epoch: int) -> Key | None:
         """Returns a client's or admin's key of one epoch, or None."""
         return self._state.keys.get((name, key_epoch))

@@ -9,6 +9,7 @@ more are decided: it may be slow on purpose. No call waits for all validators. `
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -18,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.channels.interfaces import OrderingStatus
+from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, verify_manifest
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
@@ -25,7 +27,7 @@ from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CertificateError
-from veristream.kabis.wire.connection import PeerRefusedError
+from veristream.kabis.wire.connection import PeerRefusedError, RequestError
 
 FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500
@@ -41,7 +43,11 @@ UNREACHED_S = 0.1
 AVOIDED_S = 10.0
 """How long a validator that failed is asked only if all others failed too."""
 
+CHUNKS_MAX = 1024
+"""More than the snapshot of any chain with retention has; nobody is made to keep more in memory."""
 REASON_LENGTH_MAX = 200
+
+_LOGGER = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
@@ -84,6 +90,14 @@ class Validators(ABC):
         self, validator: int, first: int, last: int, wait_ms: int
     ) -> AsyncIterator[CertifiedBlock]:
         """Yields the blocks that one validator returns for these heights, unchecked."""
+
+    async def _manifest_of(self, validator: int) -> Manifest:
+        """Returns the manifest of a validator's newest snapshot, unchecked."""
+        raise RequestError("these validators have no snapshots")
+
+    async def _chunk_of(self, validator: int, height: int, number: int) -> bytes:
+        """Returns a chunk of a validator's snapshot, unchecked."""
+        raise RequestError("these validators have no snapshots")
 
     @abstractmethod
     def _is_reached(self, validator: int) -> bool:
@@ -169,6 +183,40 @@ class Validators(ABC):
         except CertificateError as error:
             raise LyingPartyError(f"a block that was not decided: {error}") from error
         return certified
+
+    # Snapshots
+
+    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+        """Returns what `use` makes of the newest snapshot above a height; None if there is no good one.
+
+        A validator whose snapshot `use` rejects by FalseSnapshotError is named in the log, and left for
+        another.
+        """
+        asked = (self._offered(number) for number in range(len(self._genesis.validators)))
+        offers = [offer for offer in await asyncio.gather(*asked) if offer is not None]
+        for validator, manifest in sorted(offers, key=lambda offer: -offer[1].header.height):
+            height, name = manifest.header.height, self._genesis.validators[validator].name
+            if height <= above:
+                break
+            try:
+                verify_manifest(self._genesis, manifest, self._verify)
+                if manifest.chunks > CHUNKS_MAX:
+                    raise FalseSnapshotError(f"it has {manifest.chunks} chunks")
+                numbers = range(manifest.chunks)
+                return use(manifest, [await self._chunk_of(validator, height, each) for each in numbers])
+            except FalseSnapshotError as error:
+                _LOGGER.warning("%s returned a false snapshot: %s", name, error)
+                self._avoid(validator)
+            except FAILURES as error:
+                _LOGGER.info("%s does not return its snapshot: %s", name, error)
+        return None
+
+    async def _offered(self, validator: int) -> tuple[int, Manifest] | None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return validator, await self._manifest_of(validator)
+        except FAILURES:
+            return None
 
     # Status
 

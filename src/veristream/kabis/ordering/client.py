@@ -12,8 +12,17 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
 from veristream.kabis.channels.failures import decode_answer
+from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.ordering.asking import Validators
-from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
+from veristream.kabis.ordering.requests import (
+    Blocks,
+    Evidence,
+    Operation,
+    Read,
+    ReadChunk,
+    Status,
+    decode_outcome,
+)
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
@@ -60,6 +69,12 @@ class OrderingClient(Validators):
         for data in decode_answer(Blocks.decode, body).blocks:
             yield decode_answer(CertifiedBlock.decode, data)
 
+    async def _manifest_of(self, validator: int) -> Manifest:
+        return decode_answer(Manifest.decode, await self._ask(validator, Operation.MANIFEST, b""))
+
+    async def _chunk_of(self, validator: int, height: int, number: int) -> bytes:
+        return await self._ask(validator, Operation.CHUNK, ReadChunk(height, number).encode())
+
     def _is_reached(self, validator: int) -> bool:
         return self._links[validator].connected
 
@@ -71,6 +86,10 @@ class OrderingClient(Validators):
             if link.problem is not None:  # more informative than the timeout
                 raise link.problem from None
             raise
+
+    async def leave_out(self, validator: int) -> None:
+        """Closes the connection to one validator for good, such as to oneself."""
+        await self._links[validator].close()
 
     async def close(self) -> None:
         await asyncio.gather(*(link.close() for link in self._links))

@@ -19,7 +19,10 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.snapshot import Snapshot
+from veristream.kabis.log.disk.files import Full
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.mempool import find_author
 from veristream.kabis.ordering.messages import MessageError
@@ -113,8 +116,7 @@ class Node:
     def _restore(self, settings: Settings) -> ValidatorCore:
         trust = _Trust()
         check = Remembering(trust)
-        ledger = Ledger(self.genesis, check)
-        self.blocks.restore(ledger)
+        ledger = self.blocks.open(self.genesis, check)
         trust.blindly = False
         memory = self.records.recover(ledger.height + 1)
         return ValidatorCore(self.index, self.signer, ledger, self.blocks.load, memory, settings, check)
@@ -316,8 +318,21 @@ class Node:
     def _store(self, committed: Committed) -> None:
         certificate = to_commit_certificate(committed.commit.certificate)
         self.blocks.append(CertifiedBlock(committed.block, certificate))
+        due = self.blocks.decided(self.ledger, CertifiedHeader(committed.block.header, certificate))
+        if due is not None:
+            self._tasks.append(self._loop.create_task(self._guard(self._write_snapshot(*due))))
         self._to_store.set()
         self._when_durable(partial(self._publish, committed.block.header.height))
+
+    async def _write_snapshot(self, snapshot: Snapshot, following: CertifiedHeader) -> None:
+        """Writes a snapshot beside everything else, then deletes blocks that it makes superfluous."""
+        try:
+            height = await asyncio.to_thread(self.blocks.write, snapshot, following)
+        except Full as failure:
+            _LOGGER.warning("no snapshot at height %d: %s", snapshot.header.height, failure.message)
+            return
+        self.blocks.prune(height)
+        _LOGGER.info("wrote a snapshot at height %d; blocks begin at %d", height, self.blocks.first)
 
     def _publish(self, height: int) -> None:
         self.published = height

@@ -26,6 +26,8 @@ class Operation(IntEnum):
     READ = 2
     STATUS = 3
     EVIDENCE = 4
+    MANIFEST = 5
+    CHUNK = 6
 
 
 def split_request(body: bytes) -> tuple[Operation, bytes]:
@@ -43,6 +45,14 @@ class Read(Coded, kind="ordering-read", bytes_max=256):
     last: U64
     bytes_max: U32
     wait_ms: U32
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk(Coded, kind="ordering-read-chunk", bytes_max=256):
+    """Requests a chunk of the snapshot after the block of this height."""
+
+    height: U64
+    number: U32
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.store import PrunedError
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.wire.connection import Handlers, Later, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
@@ -73,6 +74,10 @@ class Service:
                 return self.status().encode()
             case requests.Operation.EVIDENCE:
                 return self._evidence().encode()
+            case requests.Operation.MANIFEST:
+                return self._manifest()
+            case requests.Operation.CHUNK:
+                return self._chunk(requests.ReadChunk.decode(rest))
             case _:
                 assert_never(operation)
 
@@ -99,8 +104,27 @@ class Service:
     def _make_blocks(self, request: requests.Read) -> bytes:
         node = self._node
         last = min(request.last, node.published, request.first + requests.BLOCKS_PER_ANSWER_MAX - 1)
-        found = node.blocks.slice(request.first, last, min(request.bytes_max, READ_BYTES_MAX))
-        return requests.Blocks(node.published, tuple(found)).encode()
+        try:
+            found = tuple(node.blocks.slice(request.first, last, min(request.bytes_max, READ_BYTES_MAX)))
+        except PrunedError as error:
+            raise RequestError(str(error)) from error
+        return requests.Blocks(node.published, found).encode()
+
+    def _manifest(self) -> bytes:
+        """Returns the manifest of the newest snapshot."""
+        snapshots = self._node.blocks.snapshots
+        manifest = None if snapshots is None else snapshots.manifest()
+        if manifest is None:
+            raise RequestError("there is no snapshot yet")
+        return manifest
+
+    def _chunk(self, request: requests.ReadChunk) -> bytes:
+        """Returns one chunk, which is one file of bounded size."""
+        snapshots = self._node.blocks.snapshots
+        chunk = None if snapshots is None else snapshots.chunk(request.height, request.number)
+        if chunk is None:
+            raise RequestError(f"there is no chunk {request.number} of a snapshot at {request.height}")
+        return chunk
 
     def status(self) -> requests.Status:
         node, ledger = self._node, self._node.ledger

@@ -1,6 +1,7 @@
 """A validator's two logs on disk: decided blocks, and records of what it signed.
 
-The record at position p of the first log is the certified block of height p + 1. Records of the second log
+The record at position p of the first log is the certified block of height p + 1. Blocks that a snapshot
+covers may be pruned, so that the log begins at a later height. Records of the second log
 are needed only for heights whose block is not yet durable in the first; older segments are deleted.
 
 A vote is sent when its record is durable. A block need not be durable before the next height starts or
@@ -14,23 +15,47 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.snapshot import Snapshot
 from veristream.kabis.log.disk.log import Gap, Log, Retention
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
 from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
+from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder, Taking
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.receipts import CertificateError, CommitCertificate
 
 CACHED_BLOCKS = 64
 
 
-class BlockStore:
-    """The chain on disk; the first height is 1."""
+class PrunedError(Exception):
+    """The blocks below the height `first` were pruned."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, first: int) -> None:
+        super().__init__(f"pruned below block {first}; take a snapshot")
+        self.first = first
+
+
+class BlockStore:
+    """The chain on disk, and its snapshots; the first height is 1 until blocks are pruned."""
+
+    def __init__(
+        self, log: Log, snapshots: SnapshotFolder | None = None, retained: Retained | None = None
+    ) -> None:
+        retained = retained or Retained()
         self._log = log
         self._recent: OrderedDict[int, bytes] = OrderedDict()
+        self._retained = retained
+        self._taking = Taking(retained.every_blocks)
+        self.snapshots = snapshots
+
+    @property
+    def first(self) -> int:
+        """Height of the first block that is kept, or will be."""
+        return self._log.start + 1
 
     @property
     def height(self) -> int:
@@ -59,7 +84,12 @@ class BlockStore:
         return self._recent.get(height) or self._log.read(height - 1)
 
     def slice(self, first: int, last: int, bytes_max: int) -> Iterator[bytes]:
-        """Yields the existing blocks of these heights that fit into `bytes_max`, and always the first."""
+        """Yields the existing blocks of these heights that fit into `bytes_max`, and always the first.
+
+        Raises PrunedError if the first one was pruned.
+        """
+        if max(1, first) < self.first:
+            raise PrunedError(self.first)
         room = bytes_max
         for height in range(max(1, first), min(last, self.height) + 1):
             encoded = self.encoded(height)
@@ -69,19 +99,50 @@ class BlockStore:
             yield encoded
 
     def load(self, height: int) -> Commit | None:
-        """Returns the block of a height as a message between validators; None if it is not decided here."""
-        if not 1 <= height <= self.height:
+        """Returns the block of a height as a message between validators; None if it is not here."""
+        if not self.first <= height <= self.height:
             return None
         return to_commit(CertifiedBlock.decode(self.encoded(height)))
 
+    def open(self, genesis: Genesis, check: Verify) -> Ledger:
+        """Returns the ledger after the last block: the newest good snapshot and the blocks after it."""
+        ledger = None if self.snapshots is None else self.snapshots.restore(genesis, check)
+        if ledger is not None:
+            self._taking.started(ledger.height)
+        ledger = ledger or Ledger(genesis, check)
+        self.restore(ledger)
+        return ledger
+
+    def decided(self, ledger: Ledger, header: CertifiedHeader) -> tuple[Snapshot, CertifiedHeader] | None:
+        """Takes note of a decided block; returns what `write` shall write now, if it is time."""
+        return None if self.snapshots is None else self._taking.decided(ledger, header)
+
+    def write(self, snapshot: Snapshot, following: CertifiedHeader) -> int:
+        """Writes a snapshot and returns its height once it is durable. May be called from any thread."""
+        assert self.snapshots is not None, "snapshots are only taken where there is a folder for them"
+        return self.snapshots.write(snapshot, following)
+
+    def prune(self, snapshot_height: int) -> None:
+        """Deletes old blocks, in whole segments, but none after this durable snapshot."""
+        if self._retained.keep_blocks:
+            below = min(snapshot_height, self.height - self._retained.keep_blocks)
+            self._log.retain(Retention(low_water=max(0, below)))
+
     def restore(self, ledger: Ledger) -> None:
-        """Applies every block to a fresh ledger.
+        """Applies every block after the ledger's last one.
 
         Each block contains the hash of the previous one and of the state after it, so the certificate of
         the last block covers all of them.
         """
+        if self._log.start > ledger.height:
+            raise EnvironmentFailure(
+                f"the blocks below {self.first} are pruned, and no snapshot can be used",
+                "move the folder's blocks and snapshots away and restart the validator: others have them",
+            )
+        if self._log.end < ledger.height:
+            self._log.skip_to(ledger.height)  # the snapshot came from others, or the blocks were lost
         certified: CertifiedBlock | None = None
-        for entry in self._log.records():
+        for entry in self._log.records(ledger.height):
             if isinstance(entry, Gap):
                 raise _unusable(entry.position + 1, "it was lost to disk damage")
             try:

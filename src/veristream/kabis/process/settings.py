@@ -68,6 +68,15 @@ class WaitingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """After how many blocks a validator takes a snapshot, and how many blocks it keeps; 0 keeps all."""
+
+    every_blocks: int = 1000
+    keep_blocks: int = 0
+    segment_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsSettings:
     """The first of the consecutive loopback ports of /metrics and /health; 0 serves none."""
 
@@ -101,6 +110,7 @@ class Settings:
     quotas: Quotas = field(default_factory=Quotas)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     waiting: WaitingSettings = field(default_factory=WaitingSettings)
+    snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     parties: Mapping[str, PartySettings] = field(default_factory=dict)
@@ -129,6 +139,8 @@ _LOWEST: Mapping[str, int] = {
     "waiting.producer_batches": 1,
     "waiting.producer_bytes": 8 << 20,
     "waiting.total_bytes": 8 << 20,
+    "snapshots.every_blocks": 1,
+    "snapshots.segment_bytes": 1 << 16,
     "supervisor.failures_max": 1,
 }
 _POSITIVE = ("handshake_s", "stall_s", "idle_s", "every_s", "first_s", "last_s", "stable_s")

@@ -19,6 +19,8 @@ from typing import Any
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
+from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.protocol.actions import (
     LowWater,
@@ -29,6 +31,7 @@ from veristream.kabis.protocol.actions import (
     SetRetention,
     SetTopic,
 )
+from veristream.kabis.protocol.batch import BatchHeader
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName, stream_of
@@ -45,6 +48,8 @@ _LOGGER = logging.getLogger(__name__)
 
 FOLLOW_EVERY_S = 1.0
 BLOCKS_AT_ONCE = 100
+SNAPSHOT_GAP = 100
+"""A party that lacks more blocks than this starts from a snapshot, if there is one."""
 
 Place = tuple[str, int]
 
@@ -77,6 +82,7 @@ class ChainView:
     """
 
     def __init__(self, genesis: Genesis) -> None:
+        self.genesis = genesis
         self.height = 0
         self.is_current = False
         self.marks: dict[StreamName, int] = {}
@@ -130,6 +136,41 @@ class ChainView:
             self._take_transaction(decode_transaction(encoded), header.time_ms)
         self.height, self._last_id = header.height, header.block_id()
 
+    def resume(self, ledger: Ledger) -> None:
+        """Continues after the last block of a ledger that was restored from a snapshot.
+
+        Of a producer's streams in a partition, everything below the oldest batch that is kept was released.
+        """
+        assert ledger.height > self.height, "nobody goes back"
+        fresh = ChainView(ledger.genesis)
+        fresh._keys.clear()
+        for (name, _), key in ledger.keys().items():  # sorted by epoch
+            fresh._keys.setdefault(name, []).append(key.public)
+        fresh._ended = {each for each, key in ledger.keys().items() if key.ended_height is not None}
+        oldest = {each: cursor.next_sequence for each, cursor in ledger.cursors().items()}
+        fresh._cursors = dict(oldest)
+        for name, topic in ledger.topics().items():
+            fresh.topics[name] = TopicPolicy(topic.partitions, topic.validated)
+            fresh._retentions[name] = ledger.retention(name)
+        for place, partition in ledger.partitions().items():
+            order = fresh._orders[place]
+            order.next_index = partition.next_index
+            for number, admission in enumerate(ledger.admissions(*place, partition.low_water)):
+                header = admission.signed.header
+                if number == 0:
+                    order.next_index = admission.first_index
+                fresh._add(header, admission.signed.digest())
+                fresh._kept[place].admit(admission.next_index, admission.time_ms, NO_RETENTION)
+                stream = (header.producer, *place)
+                oldest[stream] = min(oldest[stream], header.first_sequence)
+        for (producer, name, partition_number), sequence in oldest.items():
+            for key_epoch in range(len(fresh._keys.get(producer, []))):
+                fresh.marks[StreamName(name, partition_number, producer, key_epoch)] = sequence
+        for name in ("marks", "topics", "_keys", "_ended", "_cursors", "_kept", "_retentions"):
+            setattr(self, name, getattr(fresh, name))
+        self._names, self._numbers, self._admitted = fresh._names, fresh._numbers, fresh._admitted
+        self._orders, self.height, self._last_id = fresh._orders, ledger.height, ledger.last_id
+
     def _take_transaction(self, transaction: Transaction, time_ms: int) -> None:
         match transaction:
             case Submit():
@@ -155,15 +196,18 @@ class ChainView:
 
     def _admit(self, submit: Submit) -> None:
         header = submit.signed.header
+        self._add(header, submit.signed.digest())
+        self._cursors[header.producer, header.topic, header.partition] = header.next_sequence
+
+    def _add(self, header: BatchHeader, digest: bytes) -> None:
         stream = stream_of(header)
         number = self._numbers.get(stream)
         if number is None:
             number = self._numbers[stream] = len(self._names)
             self._names.append(stream)
             self._admitted.append(AdmittedStream())
-        self._admitted[number].add(header.first_sequence, submit.signed.digest())
+        self._admitted[number].add(header.first_sequence, digest)
         self._orders[header.topic, header.partition].add(header.count, number, header.next_sequence)
-        self._cursors[header.producer, header.topic, header.partition] = header.next_sequence
 
     def _retain(self, submit: Submit, time_ms: int) -> None:
         """Releases what the ledger released with the admission of this batch."""
@@ -236,17 +280,29 @@ class ChainView:
         self._wanted.clear()
 
 
+async def _resume(view: ChainView, ordering: Ordering) -> bool:
+    """Continues from a snapshot, if nobody returns the next block; returns whether there is a good one."""
+    ledger = await ordering.snapshot(view.height, Follower(view.genesis).verify_snapshot)
+    if ledger is None:
+        return False
+    view.resume(ledger)
+    _LOGGER.info("continues from a snapshot at height %d", ledger.height)
+    return True
+
+
 async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOLLOW_EVERY_S) -> None:
     """Applies blocks as they are decided, without end, whatever the validators do."""
     while True:
         try:
             height = (await ordering.status()).height
+            if height - view.height > SNAPSHOT_GAP:
+                await _resume(view, ordering)
             while view.height < height:
                 last = min(height, view.height + BLOCKS_AT_ONCE)
                 blocks = await ordering.read(view.height + 1, last)
                 for certified in blocks:
                     view.take(certified)
-                if not blocks:
+                if not blocks and not await _resume(view, ordering):
                     break
             view.is_current = view.is_current or view.height >= height
         except NotNextError as error:

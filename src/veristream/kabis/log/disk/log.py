@@ -391,16 +391,7 @@ class Log:
         self._usable()
         start = self.start_after(retention)
         while self.start < start:
-            oldest = self._segments.pop(0)
-            reader = self._readers.pop(oldest.path, None)
-            if reader is not None:
-                os.close(reader)
-            try:
-                oldest.index_path.unlink(missing_ok=True)
-                oldest.path.unlink()
-                flush_folder(self._folder)  # one by one, so that a crash leaves no hole between segments
-            except OSError as error:
-                raise failure(error, oldest.path) from error
+            self._remove(self._segments.pop(0))
         return self.start
 
     def compact(self, live: Sequence[int]) -> int:
@@ -423,6 +414,29 @@ class Log:
                 self._segments[number] = made = rewrite(segment, wanted)
                 return segment.end_offset - made.end_offset
         return 0
+
+    def skip_to(self, position: int) -> None:
+        """Removes all records and continues at a later position; a crash may leave some of them."""
+        assert position >= self.end, "positions never go back"
+        with self._syncing:
+            self._usable()
+            os.close(self._descriptor)
+            for segment in self._segments:
+                self._remove(segment)
+            self._segments = [self._create(position)]
+            self._activate(self._segments[0], _open_to_write(self._segments[0]))
+            self._flush(self._tail)
+
+    def _remove(self, segment: Segment) -> None:
+        reader = self._readers.pop(segment.path, None)
+        if reader is not None:
+            os.close(reader)
+        try:
+            segment.index_path.unlink(missing_ok=True)
+            segment.path.unlink()
+            flush_folder(self._folder)  # one by one, so that a crash leaves no hole between segments
+        except OSError as error:
+            raise failure(error, segment.path) from error
 
     def close(self) -> None:
         """Makes everything durable regardless of the policy, and closes the folder."""

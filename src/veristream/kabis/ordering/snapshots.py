@@ -1,0 +1,141 @@
+"""A validator's snapshots on disk: a folder for each, with the manifest and the chunks as files.
+
+A snapshot is written beside the others under a temporary name, flushed, and then renamed, so that a crash
+leaves whole ones only. The newest two are kept: if the last one is damaged, the one before it still serves.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, Snapshot, restore
+from veristream.kabis.log.disk.files import failure, flush_folder, replace
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+
+_LOGGER = logging.getLogger(__name__)
+
+KEPT = 2
+_MANIFEST = "manifest"
+_UNFINISHED = ".new"
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """How often a snapshot is taken, and how many blocks are kept; 0 blocks are no limit."""
+
+    every_blocks: int = 1000
+    keep_blocks: int = 0
+
+
+class SnapshotFolder:
+    """The snapshots in a folder; those that are not whole or not of this chain are skipped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.mkdir(parents=True, exist_ok=True)
+        for left in path.glob(f"*{_UNFINISHED}"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def heights(self) -> list[int]:
+        """Returns the heights of the snapshots, ascending."""
+        return sorted(int(each.name) for each in self._path.iterdir() if each.name.isdecimal())
+
+    def write(self, snapshot: Snapshot, following: CertifiedHeader) -> int:
+        """Writes a snapshot, given the certified next header; returns its height once it is durable.
+
+        May be called from any thread. Raises EnvironmentFailure, and then keeps nothing of it.
+        """
+        return self._write(snapshot.chunks(), lambda count: snapshot.describe(following, count))
+
+    def keep(self, manifest: Manifest, chunks: Iterator[bytes]) -> int:
+        """Writes a snapshot that came from elsewhere, as `write` does."""
+        return self._write(chunks, lambda _: manifest)
+
+    def _write(self, chunks: Iterator[bytes], describe: Callable[[int], Manifest]) -> int:
+        fresh = self._path / f"next{_UNFINISHED}"
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            count = 0
+            for count, chunk in enumerate(chunks, start=1):
+                replace(fresh / _chunk_name(count - 1), chunk)
+            manifest = describe(count)
+            replace(fresh / _MANIFEST, manifest.encode())
+            height = manifest.header.height
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self._path / str(height))
+            fresh.rename(self._path / str(height))
+            flush_folder(self._path)
+        except OSError as error:
+            raise failure(error, fresh) from error
+        for old in self.heights()[:-KEPT]:
+            shutil.rmtree(self._path / str(old), ignore_errors=True)
+        return height
+
+    def manifest(self) -> bytes | None:
+        """Returns the encoded manifest of the newest snapshot, or None."""
+        for height in reversed(self.heights()):
+            with suppress(OSError):
+                return (self._path / str(height) / _MANIFEST).read_bytes()
+        return None
+
+    def chunk(self, height: int, number: int) -> bytes | None:
+        """Returns an encoded chunk; None if there is no such snapshot or chunk."""
+        try:
+            return (self._path / str(height) / _chunk_name(number)).read_bytes()
+        except OSError:
+            return None
+
+    def restore(self, genesis: Genesis, check: Verify) -> Ledger | None:
+        """Returns the ledger after the newest good snapshot, or None; `check` verifies what comes later."""
+        for height in reversed(self.heights()):
+            try:
+                manifest = Manifest.decode((self._path / str(height) / _MANIFEST).read_bytes())
+                chunks = self._chunks(height, manifest.chunks)
+                return restore(genesis, manifest, chunks, verify_signature, check)
+            except (OSError, DecodeError, FalseSnapshotError) as error:
+                _LOGGER.warning("skipped the snapshot at height %d: %s", height, error)
+        return None
+
+    def _chunks(self, height: int, count: int) -> Iterator[bytes]:
+        for number in range(count):
+            yield (self._path / str(height) / _chunk_name(number)).read_bytes()
+
+
+class Taking:
+    """Decides when to take a snapshot: every so many blocks, once the next one certifies the state."""
+
+    def __init__(self, every_blocks: int) -> None:
+        self._every_blocks = every_blocks
+        self._taken: Snapshot | None = None
+        self._last = 0
+
+    def started(self, height: int) -> None:
+        """The newest snapshot on disk is of this height."""
+        self._last = height
+
+    def decided(self, ledger: Ledger, header: CertifiedHeader) -> tuple[Snapshot, CertifiedHeader] | None:
+        """Takes note of a decided block; returns the snapshot to write, with its certified header."""
+        taken, self._taken = self._taken, None
+        height = header.header.height
+        is_due = height - self._last >= self._every_blocks
+        if is_due and ledger.height == height and ledger.protocol.version > 1:
+            self._taken = Snapshot.take(ledger)
+        if taken is None or taken.header.height + 1 != height:
+            return None
+        self._last, self._taken = taken.header.height, None
+        return taken, header
+
+
+def _chunk_name(number: int) -> str:
+    return f"chunk-{number:06}"

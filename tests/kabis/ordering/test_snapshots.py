@@ -1,0 +1,273 @@
+"""Snapshots of validators: on disk, in a chain whose blocks are pruned, and over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.kabis.chain import Chain, batch_of, certificate_for, make_genesis, submitted
+from tests.kabis.ordering.steady import run_steadily
+from tests.kabis.ordering.test_client import Validator, World
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.snapshot import Chunk, Manifest, Snapshot, restore
+from veristream.kabis.log.disk.log import Log, LogOptions
+from veristream.kabis.log.disk.segment import HEADER_BYTES
+from veristream.kabis.ordering.requests import Operation, ReadChunk, split_request
+from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder, Taking
+from veristream.kabis.ordering.store import BlockStore, PrunedError
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.keys import verify
+from veristream.kabis.wire.endpoints import RequestError
+from veristream.kabis.wire.handshake import Peer
+
+GENESIS = replace(make_genesis(), version=2)
+LENGTH = 20
+
+
+def make_chain() -> tuple[list[CertifiedBlock], dict[int, Snapshot]]:
+    """Twenty blocks with a batch each, and the snapshot after each."""
+    chain, previous = Chain(Ledger(GENESIS)), ZERO_DIGEST
+    snapshots = {}
+    chain.block(chain.act("admin", SetTopic("orders", 2, validated=True)))
+    for sequence in range(LENGTH):
+        snapshots[chain.ledger.height] = Snapshot.take(chain.ledger)
+        if sequence < LENGTH - 1:
+            batch = batch_of(b"%d" % sequence, sequence=sequence, previous=previous)
+            previous = batch.digest()
+            chain.block(submitted(batch))
+    return [CertifiedBlock(block, certificate_for(block)) for block in chain.blocks], snapshots
+
+
+BLOCKS, SNAPSHOTS = make_chain()
+
+
+def header_of(height: int) -> CertifiedHeader:
+    certified = BLOCKS[height - 1]
+    return CertifiedHeader(certified.block.header, certified.certificate)
+
+
+def write(folder: SnapshotFolder, *heights: int) -> None:
+    for height in heights:
+        assert folder.write(SNAPSHOTS[height], header_of(height + 1)) == height
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    with Log(tmp_path / "log", LogOptions(segment_bytes_max=HEADER_BYTES + 2_000)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SnapshotFolder:
+    return SnapshotFolder(tmp_path / "snapshots")
+
+
+def test_the_last_two_snapshots_are_kept_and_the_newest_is_restored(folder: SnapshotFolder) -> None:
+    assert folder.restore(GENESIS, verify) is None
+    assert folder.manifest() is None
+    write(folder, 4, 9, 14)
+    assert folder.heights() == [9, 14]
+    ledger = folder.restore(GENESIS, verify)
+    assert ledger is not None
+    assert (ledger.height, ledger.state_hash()) == (14, BLOCKS[14].block.header.state)
+    manifest = Manifest.decode(folder.manifest() or b"")
+    chunks = [folder.chunk(14, number) or b"" for number in range(manifest.chunks)]
+    assert restore(GENESIS, manifest, chunks).state_hash() == ledger.state_hash()
+    assert folder.chunk(14, manifest.chunks) is None and folder.chunk(4, 0) is None
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("name", ["manifest", "chunk-000000"])
+@pytest.mark.parametrize("harm", [damage, Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_damaged_snapshot_is_skipped_and_named(
+    folder: SnapshotFolder, tmp_path: Path, name: str, harm: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(folder, 9, 14)
+    assert callable(harm)
+    harm(tmp_path / "snapshots" / "14" / name)
+    ledger = folder.restore(GENESIS, verify)
+    assert ledger is not None and ledger.height == 9
+    assert "skipped the snapshot at height 14" in caplog.text
+
+
+def test_what_a_crash_left_unfinished_is_removed(folder: SnapshotFolder, tmp_path: Path) -> None:
+    write(folder, 4)
+    (tmp_path / "snapshots" / "next.new").mkdir()
+    (tmp_path / "snapshots" / "next.new" / "chunk-000000").write_bytes(b"torn")
+    again = SnapshotFolder(tmp_path / "snapshots")
+    assert again.heights() == [4]
+    assert not (tmp_path / "snapshots" / "next.new").exists()
+
+
+def test_a_snapshot_is_due_every_so_many_blocks_once_the_next_one_certifies_it() -> None:
+    taking, ledger, written = Taking(every_blocks=5), Ledger(GENESIS), []
+    for certified in BLOCKS:
+        ledger.apply(certified.block)
+        header = CertifiedHeader(certified.block.header, certified.certificate)
+        due = taking.decided(ledger, header)
+        if due is not None:
+            assert due[1] == header
+            written.append(due[0].header.height)
+    assert written == [5, 10, 15]
+
+
+def test_a_chain_of_version_1_has_no_snapshots() -> None:
+    chain = Chain(Ledger(replace(GENESIS, version=1)))
+    chain.block(chain.act("admin", SetTopic("orders", 2, validated=True)))
+    block = chain.blocks[0]
+    assert Taking(1).decided(chain.ledger, CertifiedHeader(block.header, certificate_for(block))) is None
+
+
+def fill(log: Log, folder: SnapshotFolder, keep_blocks: int) -> BlockStore:
+    """All blocks, with a snapshot every five, and blocks pruned after each."""
+    store, ledger = BlockStore(log, folder, Retained(5, keep_blocks)), Ledger(GENESIS)
+    for certified in BLOCKS:
+        ledger.apply(certified.block)
+        store.append(certified)
+        due = store.decided(ledger, CertifiedHeader(certified.block.header, certified.certificate))
+        if due is not None:
+            store.prune(store.write(*due))
+    store.sync()
+    return store
+
+
+def test_pruned_blocks_are_refused_and_the_rest_suffices(log: Log, folder: SnapshotFolder) -> None:
+    store = fill(log, folder, keep_blocks=2)
+    assert 1 < store.first <= folder.heights()[-1] + 1
+    with pytest.raises(PrunedError, match=f"pruned below block {store.first}; take a snapshot"):
+        list(store.slice(store.first - 1, 100, 1 << 20))
+    assert len(list(store.slice(store.first, 100, 1 << 20))) == LENGTH - store.first + 1
+    assert store.load(store.first - 1) is None and store.load(store.first) is not None
+    ledger = BlockStore(log, folder).open(GENESIS, verify)
+    assert (ledger.height, ledger.last_id) == (LENGTH, BLOCKS[-1].block.block_id())
+
+
+def test_blocks_are_kept_as_long_as_asked_for(log: Log, folder: SnapshotFolder) -> None:
+    assert fill(log, folder, keep_blocks=0).first == 1
+
+
+def test_blocks_after_the_last_snapshot_are_never_pruned(log: Log, folder: SnapshotFolder) -> None:
+    store = fill(log, folder, keep_blocks=1)
+    store.prune(3)
+    assert store.first <= folder.heights()[-1] + 1
+
+
+def test_pruned_blocks_without_a_snapshot_are_an_error(log: Log, folder: SnapshotFolder) -> None:
+    fill(log, folder, keep_blocks=2)
+    with pytest.raises(EnvironmentFailure, match="no snapshot can be used"):
+        BlockStore(log).open(GENESIS, verify)
+
+
+def test_a_snapshot_ahead_of_the_blocks_begins_the_log_anew(
+    log: Log, folder: SnapshotFolder, tmp_path: Path
+) -> None:
+    for certified in BLOCKS[:3]:
+        log.append(certified.encode())
+    write(folder, 14)
+    store = BlockStore(log, folder)
+    assert store.open(GENESIS, verify).height == 14
+    assert (store.first, store.height) == (15, 14)
+    for certified in BLOCKS[14:]:
+        store.append(certified)
+    store.sync()
+    log.close()
+    with Log(tmp_path / "log") as again:
+        assert BlockStore(again, folder).open(GENESIS, verify).last_id == BLOCKS[-1].block.block_id()
+
+
+class Keeper(Validator):
+    """A validator with a snapshot."""
+
+    def __init__(self, manifest: Manifest, chunks: Sequence[bytes]) -> None:
+        super().__init__(known=list(BLOCKS))
+        self.manifest, self.chunks = manifest, chunks
+        self.asked = 0
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        operation, rest = split_request(body)
+        match operation:
+            case Operation.MANIFEST:
+                return self.manifest.encode()
+            case Operation.CHUNK:
+                self.asked += 1
+                number = ReadChunk.decode(rest).number
+                if number >= len(self.chunks):
+                    raise RequestError("no such chunk")
+                return self.chunks[number]
+            case _:
+                return await super().answer(peer, body)
+
+
+def keeper(height: int) -> Keeper:
+    chunks = list(SNAPSHOTS[height].chunks())
+    return Keeper(SNAPSHOTS[height].describe(header_of(height + 1), len(chunks)), chunks)
+
+
+def forged() -> Keeper:
+    """Leaves out the last leaf."""
+    good = keeper(18)
+    return Keeper(good.manifest, [Chunk(0, Chunk.decode(good.chunks[0]).leaves[:-1]).encode()])
+
+
+def uncertified() -> Keeper:
+    good = keeper(18)
+    following = replace(good.manifest.following, certificate=certificate_for(BLOCKS[18].block, (0, 1)))
+    return Keeper(replace(good.manifest, following=following), good.chunks)
+
+
+def endless() -> Keeper:
+    good = keeper(18)
+    return Keeper(replace(good.manifest, chunks=(1 << 32) - 1), good.chunks)
+
+
+def withholding() -> Keeper:
+    return Keeper(keeper(18).manifest, [])
+
+
+def take(*validators: Validator | None, above: int = 0) -> int | None:
+    async def test() -> None:
+        world = World(*validators)
+        world.genesis = replace(world.genesis, version=2)
+        async with world as client:
+            client._timeout_s = 2.0
+            for number in range(4):
+                if validators[number] is not None:
+                    await client.status_of(number)
+            found.append(await client.snapshot(above, lambda *given: restore(world.genesis, *given).height))
+
+    found: list[int | None] = []
+    run_steadily(test)
+    return found[0]
+
+
+def test_the_newest_snapshot_is_taken() -> None:
+    assert take(keeper(4), keeper(14), keeper(9), None) == 14
+    assert take(keeper(4), keeper(4), keeper(4), keeper(4), above=4) is None
+    assert take(Validator(), Validator(), Validator(), Validator()) is None
+
+
+@pytest.mark.parametrize("make", [forged, uncertified, endless])
+def test_who_returns_a_false_snapshot_is_named_and_left(
+    make: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert callable(make)
+    liar = make()
+    assert take(liar, keeper(9), keeper(4), None) == 9
+    assert "v0 returned a false snapshot" in caplog.text
+    assert liar.asked <= 1
+
+
+def test_who_withholds_its_snapshot_is_left() -> None:
+    assert take(withholding(), keeper(9), None, None) == 9

@@ -49,6 +49,17 @@ def test_partitions_are_shared_out(chain: Chain) -> None:
     assert chain.ledger.assignment("nobody") == {}
 
 
+def test_one_member_is_what_the_whole_group_says(chain: Chain) -> None:
+    ledger = chain.ledger
+    group = ledger.group("readers")
+    assert [member.member_id for member in group.members] == [("alice", "one"), ("bob", "one")]
+    for member in group.members:
+        assert ledger.member("readers", member.member_id) == member
+    assert ledger.generation("readers") == group.generation == 2
+    assert ledger.member("readers", ("alice", "two")) is None
+    assert (ledger.generation("nobody"), ledger.member("nobody", ("alice", "one"))) == (0, None)
+
+
 def test_members_come_and_go(chain: Chain) -> None:
     chain.block(chain.act("alice", LeaveGroup("readers", "one")))
     assert chain.ledger.group("readers").generation == 3

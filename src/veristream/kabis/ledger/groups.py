@@ -50,10 +50,6 @@ class Group(Encoded, kind="group"):
     generation: U64
     members: Annotated[tuple[Member, ...], at_most(GROUP_MEMBERS_MAX)]
 
-    def find(self, member_id: MemberId) -> Member | None:
-        """Returns the member with this id, or None."""
-        return next((member for member in self.members if member.member_id == member_id), None)
-
 
 @dataclass(frozen=True, slots=True)
 class GroupHead(Coded, kind="group-head"):

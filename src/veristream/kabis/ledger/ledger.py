@@ -26,7 +26,7 @@ from typing import Self
 from veristream.kabis.ledger import group_rules
 from veristream.kabis.ledger.access import Span, found_access, is_closed, list_rules, may
 from veristream.kabis.ledger.context import Context
-from veristream.kabis.ledger.groups import Group, MemberId
+from veristream.kabis.ledger.groups import Group, Member, MemberId
 from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
 from veristream.kabis.ledger.leaves import Leaves
 from veristream.kabis.ledger.retention import NO_RETENTION
@@ -362,6 +362,15 @@ class Ledger:
     def group(self, name: str) -> Group:
         """Returns a consumer group; one that nobody joined has no members and generation 0."""
         return self._state.group(name)
+
+    def generation(self, group: str) -> int:
+        """Returns the generation of a consumer group, without reading its members."""
+        head = self._state.groups.get(group)
+        return 0 if head is None else head.generation
+
+    def member(self, group: str, member_id: MemberId) -> Member | None:
+        """Returns a member of a consumer group, without reading the others; None if there is none."""
+        return self._state.member(group, member_id)
 
     def assignment(self, name: str) -> Mapping[tuple[str, int], MemberId]:
         """Returns the member of a group that reads each partition."""

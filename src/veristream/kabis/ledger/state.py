@@ -13,7 +13,15 @@ from enum import Enum
 from typing import Annotated, Any
 
 from veristream.kabis.ledger.access import Closing, RuleKey, Span, derive_access
-from veristream.kabis.ledger.groups import Group, GroupHead, Member, Presence, Roster, Subscription
+from veristream.kabis.ledger.groups import (
+    Group,
+    GroupHead,
+    Member,
+    MemberId,
+    Presence,
+    Roster,
+    Subscription,
+)
 from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value
 from veristream.kabis.protocol.actions import Retention
 from veristream.kabis.protocol.batch import SignedHeader
@@ -238,13 +246,16 @@ class State:
         head, roster = self.groups.get(name), self.rosters.get(name)
         if head is None or roster is None:
             return Group(0, ())
-        return Group(head.generation, tuple(self._members(name, roster)))
+        members = (self.member(name, member_id) for member_id in sorted(roster.subscriptions))
+        return Group(head.generation, tuple(member for member in members if member is not None))
 
-    def _members(self, group: str, roster: Roster) -> Iterator[Member]:
-        for (name, instance), topics in sorted(roster.subscriptions.items()):
-            presence = self.members.get((group, name, instance))
-            assert presence is not None, "a subscription without its member"
-            yield Member(name, instance, topics, presence.session_ms, presence.seen_ms)
+    def member(self, group: str, member_id: MemberId) -> Member | None:
+        """Returns a member of a group, or None."""
+        presence = self.members.get((group, *member_id))
+        subscription = self.subscriptions.get((group, *member_id))
+        if presence is None or subscription is None:
+            return None
+        return Member(*member_id, subscription.topics, presence.session_ms, presence.seen_ms)
 
     def derive(self) -> None:
         """Fills the derived tables from the others."""

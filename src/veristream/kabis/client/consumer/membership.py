@@ -139,12 +139,12 @@ class Membership:
     @property
     def member(self) -> Member | None:
         """This member on the ledger, or None."""
-        return self._follower.ledger.group(self.group).find((self._author.name, self.instance))
+        return self._follower.ledger.member(self.group, (self._author.name, self.instance))
 
     @property
     def generation(self) -> int:
         """The group's current generation."""
-        return self._follower.ledger.group(self.group).generation
+        return self._follower.ledger.generation(self.group)
 
     def assignment(self) -> set[tuple[str, int]]:
         """Returns the partitions assigned to this member."""

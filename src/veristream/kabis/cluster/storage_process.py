@@ -42,8 +42,8 @@ from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
 from veristream.kabis.storage.saved_view import load_view, save_view
-from veristream.kabis.wire.connection import Attached, Handlers, Later
-from veristream.kabis.wire.endpoints import Address, serve
+from veristream.kabis.wire.connection import Attached, Handlers, Later, RequestError
+from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 from veristream.kabis.wire.process import run_process
 
@@ -52,6 +52,7 @@ _LOGGER = logging.getLogger(__name__)
 VIEW_FILE = "chain.view"
 SAVE_VIEW_BLOCKS = 1000
 """How many blocks a party that is killed reads again."""
+DISMISS_EVERY_S = 1.0
 
 MakeParty = Callable[[StorageCore, PartyLog, float], StorageParty]
 Request = TypeVar("Request")
@@ -144,6 +145,7 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
     tasks = [
         asyncio.create_task(party.committer.run()),
         asyncio.create_task(_retain(options, party.core, view)),
+        asyncio.create_task(_dismiss(directory, server)),
         asyncio.create_task(stop.wait()),
     ]
     if ordering is not None:
@@ -176,6 +178,21 @@ async def _answer(
     """Answers a request, unless the peer's key has become invalid since it connected."""
     directory.require_valid(peer)
     return await answer(peer, request)
+
+
+async def _dismiss(directory: Directory, server: Server) -> None:
+    """Closes the connections of keys that have ended on the chain, as far as it is followed."""
+
+    def explain(peer: Peer) -> str | None:
+        try:
+            directory.require_valid(peer)
+        except RequestError as error:
+            return str(error)
+        return None
+
+    while True:
+        await asyncio.sleep(DISMISS_EVERY_S)
+        server.recheck(explain)
 
 
 async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:

@@ -45,7 +45,7 @@ from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Batches
-from veristream.kabis.wire import handshake
+from veristream.kabis.wire import handshake, refusals
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import WireError
 from veristream_testing.simulation import encoding
@@ -150,6 +150,7 @@ admissions = st.builds(
     *(u64, known.signed_headers, digests, many(names), u64, u64, st.none() | u64, st.booleans()),
 )
 parts = st.one_of(names, u64, digests)
+refused = st.builds(refusals.Refusal, names, names, u64)
 
 CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     BatchHeader: known.headers,
@@ -192,6 +193,9 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     act.CommitOffsets: st.builds(act.CommitOffsets, names, names, u64, known.offsets),
     act.LowWater: st.builds(act.LowWater, names, u32, u64),
     act.Hole: known.holes,
+    refusals.Refusal: refused,
+    refusals.Refused: st.builds(refusals.Refused, many(refused)),
+    requests.ReadChunk: st.builds(requests.ReadChunk, u64, u32),
     act.Upgrade: st.builds(act.Upgrade, u16, u64),
     act.Retention: st.builds(act.Retention, u64, u64),
     act.SetRetention: st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
@@ -428,6 +432,7 @@ INSIDE = {
     "channels.failures.decode_answer": "calls the decoder that it is given",
     "client.consumed.decode_events": "decode_leaf on each; what is none is left out",
     "spark.plan.split_plain": "takes a range of offsets apart, and no bytes",
+    "storage.saved_view.load_view": "reads a file of the party itself, see test_saved_view",
     "log.disk.segment.decode_gap": "gets eight bytes whose frame was checked, see test_files",
 }
 """Functions that never see bytes from outside before another decoder has."""

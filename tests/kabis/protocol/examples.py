@@ -56,7 +56,7 @@ from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Batches
-from veristream.kabis.wire import handshake
+from veristream.kabis.wire import handshake, refusals
 from veristream_testing.simulation import encoding
 
 U16_MAX, U32_MAX, U64_MAX = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
@@ -106,6 +106,7 @@ KEY = state.Key(digest(13), 4)
 KEY_ENDED = state.Key(digest(255), U64_MAX, U64_MAX, state.Ending.FENCED)
 ROOTS = tuple((number, digest(number)) for number in range(sections.SECTIONS))
 PROOF = SectionKeyProof(KEY, 3, (digest(14),), ROOTS)
+REFUSAL = refusals.Refusal("alice", "connections", 3)
 LEAF_PROOF = LeafKeyProof(KEY, (digest(14), trie.EMPTY))
 RULE = Rule(Resource.TOPIC, "orders*", Operation.WRITE, "role:clerks")
 RULE_MAX = Rule(Resource.GROUP, UNICODE, Operation.READ, LONG)
@@ -255,6 +256,9 @@ VALUES: tuple[Encoded, ...] = (
     *(LEAF_PROOF, LeafKeyProof(KEY_ENDED, ())),
     EventReceipt(b"leaf", 1, (digest(20),), SUBMIT, 2, (), CERTIFIED, LEAF_PROOF),
     *(act.Upgrade(2, 100), act.Upgrade(U16_MAX, U64_MAX)),
+    *(REFUSAL, refusals.Refusal(UNICODE, "", U64_MAX)),
+    *(refusals.Refused(()), refusals.Refused((REFUSAL, REFUSAL))),
+    *(requests.ReadChunk(0, 0), requests.ReadChunk(U64_MAX, U32_MAX)),
     *(act.Retention(0, 0), act.Retention(U64_MAX, U64_MAX)),
     *(
         act.SetRetention("orders", act.Retention(7, 0)),

@@ -233,7 +233,8 @@ class ChainView:
             "ended": sorted(self._ended),
             "topics": {name: [each.partitions, each.validated] for name, each in self.topics.items()},
             "cursors": [[*place, cursor] for place, cursor in self._cursors.items()],
-            "streams": [[*astuple(name), self.marks.get(name)] for name in self._names],
+            "streams": [astuple(name) for name in self._names],
+            "marks": [[*astuple(name), mark] for name, mark in self.marks.items()],
             "orders": [[*place, order.next_index] for place, order in self._orders.items()],
             "retentions": {topic: astuple(each) for topic, each in self._retentions.items()},
         }
@@ -250,14 +251,13 @@ class ChainView:
         self.topics = {name: TopicPolicy(*policy) for name, policy in values["topics"].items()}
         self._cursors = {(name, topic, part): cursor for name, topic, part, cursor in values["cursors"]}
         rest = iter(columns)
-        for *parts, mark in values["streams"]:
+        self.marks = {StreamName(*parts): mark for *parts, mark in values["marks"]}
+        for parts in values["streams"]:
             name = StreamName(*parts)
             self._numbers[name] = len(self._names)
             self._names.append(name)
             self._admitted.append(AdmittedStream())
             self._admitted[-1].restore(list(islice(rest, 2)))
-            if mark is not None:
-                self.marks[name] = mark
         for topic, partition, next_index in values["orders"]:
             self._orders[topic, partition].restore(next_index, list(islice(rest, 3)))
             self._kept[topic, partition].restore(list(islice(rest, 2)))

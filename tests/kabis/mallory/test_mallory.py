@@ -33,7 +33,7 @@ TOPIC = "orders"
 EVENTS = 30
 PATIENCE_S = 120.0
 MEMORY_MAX_MIB = 400
-"""An undisturbed party has about 80. One identity may make it hold 64 MiB of requests, as much of frames
+"""An undisturbed party has about 40. One identity may make it hold 64 MiB of requests, as much of frames
 that have no end, 32 MiB of answers, and what the C library keeps of freed memory."""
 
 NAMED = {

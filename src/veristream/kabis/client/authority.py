@@ -1,10 +1,13 @@
-"""Whether the ledger still accepts a client's key."""
+"""Whether the ledger still accepts a client's key, and what the client may read and write."""
 
 from __future__ import annotations
 
-from veristream.kabis.client.errors import KeyEndedError
+from collections.abc import Iterable
+
+from veristream.kabis.client.errors import KeyEndedError, NoRightError
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Ending
+from veristream.kabis.protocol.actions import to_read, to_write
 from veristream.kabis.protocol.transactions import Author
 
 _ENDED = {
@@ -24,3 +27,16 @@ def find_key_problem(ledger: Ledger, author: Author) -> KeyEndedError | None:
     if key.ending is not None:
         return KeyEndedError(author.name, author.key_epoch, _ENDED[key.ending])
     return None
+
+
+def require_writer(ledger: Ledger, author: Author, topic: str) -> None:
+    """Raises NoRightError unless the author may write to a topic."""
+    if not ledger.may(author.name, to_write(topic)):
+        raise NoRightError(f"{author.name} needs {to_write(topic)}")
+
+
+def require_reader(ledger: Ledger, author: Author, topics: Iterable[str]) -> None:
+    """Raises NoRightError unless the author may read these topics."""
+    for right in map(to_read, topics):
+        if not ledger.may(author.name, right):
+            raise NoRightError(f"{author.name} needs {right}")

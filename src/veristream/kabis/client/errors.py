@@ -22,6 +22,15 @@ class KeyEndedError(ModelError):
         )
 
 
+class NoRightError(ModelError):
+    """The ledger's access rules do not allow what the client wants."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(
+            f"a right is missing: {detail}", hint="an admin grants it with `veristream kabis access grant`"
+        )
+
+
 class RefusedClientError(ModelError):
     """The validators do not accept the client's connection."""
 

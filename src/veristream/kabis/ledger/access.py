@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from veristream.kabis.ledger.tables import KeyType, Table
 from veristream.kabis.protocol.actions import (
@@ -91,6 +91,41 @@ class AccessBook:
     def take(self, height: int, action: AccessAction) -> None:
         """Notes an action that a certified block of this height contains."""
         change_access(self, height, action)
+
+    def copy(self, tables: AccessTables) -> None:
+        """Takes over all rules of other tables; this book must be new."""
+        for key, span in tables.rules.items():
+            self.rules.put(key, span)
+        for held, span in tables.roles.items():
+            self.roles.put(held, span)
+        closing = tables.closing.get(())
+        if closing is not None:
+            self.closing.put((), closing)
+        derive_access(self)
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the rules as values for JSON, for `restore`."""
+        closing = self.closing.get(())
+        return {
+            "rules": [[*key, span.begun_height, span.ended_height] for key, span in self.rules.items()],
+            "roles": [[*key, span.begun_height, span.ended_height] for key, span in self.roles.items()],
+            "closing": None if closing is None else [closing.closed, closing.changed_height],
+        }
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Takes over what `dump` returned, into a new book; raises ValueError, KeyError or TypeError."""
+        for resource, pattern, operation, who, *heights in values["rules"]:
+            self.rules.put((resource, pattern, operation, who), Span(*heights))
+        for name, role, *heights in values["roles"]:
+            self.roles.put((name, role), Span(*heights))
+        if values["closing"] is not None:
+            self.closing.put((), Closing(*values["closing"]))
+        derive_access(self)
+
+    @property
+    def restricts(self) -> bool:
+        """Whether anybody may lack a right to read or write."""
+        return next(self.guards.items(), None) is not None or self.closing.get(()) is not None
 
     def may(self, height: int, name: str, right: Right) -> bool:
         """Returns whether a block of this height may hold a client's use of a right."""

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Self
 
 from veristream.kabis.ledger import group_rules
-from veristream.kabis.ledger.access import Span, found_access, is_closed, list_rules, may
+from veristream.kabis.ledger.access import AccessBook, Span, found_access, is_closed, list_rules, may
 from veristream.kabis.ledger.context import Context
 from veristream.kabis.ledger.groups import Group, Member, MemberId
 from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
@@ -305,6 +305,12 @@ class Ledger:
     def may(self, name: str, right: Right) -> bool:
         """Returns whether a client has a right in the next block."""
         return may(self._state, self.genesis, self.height + 1, name, right)
+
+    def access_book(self) -> AccessBook:
+        """Returns the access rules alone, which later blocks leave alone."""
+        book = AccessBook(self.genesis)
+        book.copy(self._state)
+        return book
 
     @property
     def is_closed(self) -> bool:

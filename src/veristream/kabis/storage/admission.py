@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from veristream.kabis.protocol.actions import Right, to_write
 from veristream.kabis.protocol.batch import BATCH_EVENTS_MAX, BatchHeader
 from veristream.kabis.protocol.partitions import PartitionName, stream_of
 from veristream.kabis.storage.chain import ChainView, TopicPolicy
@@ -98,6 +99,7 @@ class Gate:
             if view.digest_of(stream, first) != digest:
                 raise StorageRefusedError(f"sequence {first} is taken: {expected} is the next")
             return False
+        self.require_right(name, to_write(header.topic))
         if first - expected > self.limits.window:
             raise BehindError(f"sequence {first} is too far ahead of {expected}, the next {self._seen()}")
         return True
@@ -110,6 +112,11 @@ class Gate:
         if topic is None or place.partition >= topic.partitions:
             raise BehindError(f"there is no partition {place.topic}-{place.partition} {self._seen()}")
         return topic
+
+    def require_right(self, name: str, right: Right) -> None:
+        """Raises BehindError unless a client has a right."""
+        if not self.view.may(name, right):
+            raise BehindError(f"{name!r} lacks the right: {right}, {self._seen()}")
 
     def _seen(self) -> str:
         return f"up to block {self.view.height}, the last that this party has seen; try again"

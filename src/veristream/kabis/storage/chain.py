@@ -1,4 +1,4 @@
-"""A storage party's view of the chain: keys, topics, admitted batches, and released ones.
+"""A storage party's view of the chain: keys, topics, rights, admitted batches, and released ones.
 
 Blocks count by their certificates, which the ordering has checked. A certified block contains only
 transactions that took effect (`ledger.py`), so the party checks no rule again and hashes no state, which
@@ -19,16 +19,22 @@ from typing import Any
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
+from veristream.kabis.ledger.access import AccessBook
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.protocol.actions import (
+    Grant,
     LowWater,
     RegisterKey,
     Retention,
+    Revoke,
     RevokeKey,
+    Right,
     RotateKey,
+    SetClosed,
     SetRetention,
+    SetRole,
     SetTopic,
 )
 from veristream.kabis.protocol.batch import BatchHeader
@@ -87,6 +93,7 @@ class ChainView:
         self.is_current = False
         self.marks: dict[StreamName, int] = {}
         self.topics: dict[str, TopicPolicy] = {}
+        self.access = AccessBook(genesis)
         self._last_id = genesis.digest()
         self._keys: dict[str, list[bytes]] = {}  # of each client by epoch
         self._ended: set[tuple[str, int]] = set()
@@ -117,6 +124,10 @@ class ChainView:
         """Returns whether this is the client's key of the epoch."""
         keys = self._keys.get(name, [])
         return key_epoch < len(keys) and keys[key_epoch] == public
+
+    def may(self, name: str, right: Right) -> bool:
+        """Returns whether a client has a right in the next block."""
+        return self.access.may(self.height + 1, name, right)
 
     def next_sequence(self, stream: StreamName) -> int:
         """Returns the sequence number of the producer's next batch in the partition, under any key."""
@@ -168,6 +179,7 @@ class ChainView:
                 fresh.marks[StreamName(name, partition_number, producer, key_epoch)] = sequence
         for name in ("marks", "topics", "_keys", "_ended", "_cursors", "_kept", "_retentions"):
             setattr(self, name, getattr(fresh, name))
+        self.access = ledger.access_book()
         self._names, self._numbers, self._admitted = fresh._names, fresh._numbers, fresh._admitted
         self._orders, self.height, self._last_id = fresh._orders, ledger.height, ledger.last_id
 
@@ -182,6 +194,8 @@ class ChainView:
                 self.topics[topic] = TopicPolicy(partitions, validated)
             case Signed(action=LowWater(topic, partition, index)):
                 self._let_go((topic, partition), index)
+            case Signed(action=Grant() | Revoke() | SetRole() | SetClosed() as action):
+                self.access.take(self.height + 1, action)
             case Signed(action=RegisterKey(name, _, public)):
                 self._keys.setdefault(name, []).append(public)
             case Signed(author=name, action=RotateKey(public)):
@@ -237,6 +251,7 @@ class ChainView:
             "marks": [[*astuple(name), mark] for name, mark in self.marks.items()],
             "orders": [[*place, order.next_index] for place, order in self._orders.items()],
             "retentions": {topic: astuple(each) for topic, each in self._retentions.items()},
+            "access": self.access.dump(),
         }
         columns = [column for stream in self._admitted for column in stream.columns()]
         for place, order in self._orders.items():
@@ -250,6 +265,7 @@ class ChainView:
         self._ended = {(name, key_epoch) for name, key_epoch in values["ended"]}
         self.topics = {name: TopicPolicy(*policy) for name, policy in values["topics"].items()}
         self._cursors = {(name, topic, part): cursor for name, topic, part, cursor in values["cursors"]}
+        self.access.restore(values["access"])
         rest = iter(columns)
         self.marks = {StreamName(*parts): mark for *parts, mark in values["marks"]}
         for parts in values["streams"]:

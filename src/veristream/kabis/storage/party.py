@@ -11,7 +11,9 @@ from typing import Protocol, TypeVar, assert_never
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.opening import Recovery
+from veristream.kabis.protocol.actions import Right, to_read, to_write
 from veristream.kabis.protocol.answers import Absent, Below
+from veristream.kabis.protocol.batch import PackedBatch
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
@@ -56,6 +58,7 @@ _MAY: dict[Operation, frozenset[Role]] = {
     Operation.LOW_WATER: frozenset({Role.ADMIN}),
 }
 """The roles that may send a request; all other requests are open to every peer that was admitted."""
+_PARTIES = frozenset({Role.STORAGE, Role.VALIDATOR})
 
 
 class Directory:
@@ -149,7 +152,7 @@ class StorageParty:
         """Returns the answer to one request. Raises RequestError if there is none."""
         operation, rest = _permitted(peer, body)
         with self._refusals():
-            return await self._do(operation, rest)
+            return await self._do(peer, operation, rest)
 
     async def answer_attached(self, peer: Peer, request: Attached) -> bytes | Attached:
         """Returns the answer to a request with an attached batch to store."""
@@ -184,21 +187,33 @@ class StorageParty:
             self._full = False
             _LOGGER.info("there is room again")
 
-    async def _do(self, operation: Operation, body: bytes) -> bytes | Attached | Later:
+    def _require(self, peer: Peer, right: Right) -> None:
+        """Raises BehindError if a client lacks a right; parties need none."""
+        if self.core.gate is not None and peer.role not in _PARTIES:
+            self.core.gate.require_right(peer.name, right)
+
+    def _require_reader(self, peer: Peer, topic: str, producer: str) -> None:
+        """Raises BehindError unless a peer may read a batch; a producer may read its own."""
+        if peer.name != producer:
+            self._require(peer, to_read(topic))
+
+    async def _do(self, peer: Peer, operation: Operation, body: bytes) -> bytes | Attached | Later:
         match operation:
             case Operation.STORE:
                 raise RequestError("the batch to store must be attached")
             case Operation.APPEND_PLAIN:
-                return await self._append_plain(body)
+                return await self._append_plain(peer, body)
             case Operation.FETCH_PLAIN:
-                return await self._fetch_plain(FetchPlain.decode(body))
+                asked = FetchPlain.decode(body)
+                await self._retry(lambda: self._require(peer, to_read(asked.place.topic)))
+                return await self._fetch_plain(asked)
             case Operation.LOW_WATER:
                 request = RaiseLowWater.decode(body)
                 self.core.raise_low_water(request.name, request.low_water)
                 await self.committer.wait_for(self._log.end - 1)
                 return found(b"")
             case _:
-                return self._look_up(operation, body)
+                return await self._retry(lambda: self._look_up(peer, operation, body))
 
     async def _store(self, peer: Peer, digest: bytes, batch: Octets) -> bytes:
         stored = await self._retry(lambda: self.core.store(batch, peer.name, peer.public, digest))
@@ -216,8 +231,9 @@ class StorageParty:
             await self.core.gate.view.look_again(GRACE_S)
             return write()
 
-    async def _append_plain(self, body: bytes) -> bytes:
+    async def _append_plain(self, peer: Peer, body: bytes) -> bytes:
         append = PlainAppend.decode(body)
+        await self._retry(lambda: self._require(peer, to_write(append.place.topic)))
         appended = await self._retry(lambda: self.core.append_plain(append))
         self._has_room()
         await self.committer.wait_for(appended.position)
@@ -238,17 +254,23 @@ class StorageParty:
             pass
         return Later(lambda: reply(self.core.fetch_plain(request.place, request.offset, bytes_max)))
 
-    def _look_up(self, operation: Operation, body: bytes) -> bytes | Attached:
+    def _look_up(self, peer: Peer, operation: Operation, body: bytes) -> bytes | Attached:
         """Returns the answer to a request that needs no waiting."""
         match operation:
             case Operation.FETCH:
                 request = FetchRange.decode(body)
+                self._require_reader(peer, request.stream.topic, request.stream.producer)
                 bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
                 batches = self.core.fetch_range(request.stream, request.first_sequence, bytes_max)
                 return reply(batches if isinstance(batches, Below) else Batches(0, batches))
             case Operation.FETCH_DIGEST:
                 batch = self.core.view_digest(decode_digest(body))
-                return missing(batch) if isinstance(batch, Absent | Below) else Attached(found(b""), batch)
+                if isinstance(batch, Absent | Below):
+                    return missing(batch)
+                if self.core.gate is not None and self.core.gate.view.access.restricts:
+                    header = PackedBatch.decode(batch).signed.header
+                    self._require_reader(peer, header.topic, header.producer)
+                return Attached(found(b""), batch)
             case Operation.ABSENCE:
                 asked = AskAbsence.decode(body)
                 return reply(self.core.absence(asked.signed, asked.certificate))
@@ -256,7 +278,9 @@ class StorageParty:
                 wanted = CatchUp.decode(body)
                 return reply(self.core.catch_up(wanted.position, min(wanted.bytes_max, FETCH_BYTES_MAX)))
             case Operation.EVIDENCE:
-                pairs = self.core.evidence(AskEvidence.decode(body).topic)
+                topic = AskEvidence.decode(body).topic
+                self._require(peer, to_read(topic))
+                pairs = self.core.evidence(topic)
                 return reply(Evidence(tuple(pairs[:EVIDENCE_MAX])))
             case Operation.STATUS:
                 return reply(self.status())

@@ -19,7 +19,7 @@ from veristream.kabis.storage.chain import ChainView
 
 _LOGGER = logging.getLogger(__name__)
 
-_MAGIC = b"KABISVIEW3"
+_MAGIC = b"KABISVIEW4"
 _LENGTH = Struct("<Q")
 
 

@@ -30,6 +30,7 @@ from typing import TypeVar, assert_never
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Connect
+from veristream.kabis.client.authority import require_reader
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
@@ -84,6 +85,7 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         self.arrived = threading.Event()
         self._arrived_loop: asyncio.Event
         self._waiting: dict[Ticket, asyncio.Event] = {}
+        self._author = author
         self._core = ConsumerCore(Follower(genesis), author, options)
         self._plain = KafkaSources(genesis, self._core.follower.ledger)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
@@ -133,6 +135,9 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         """Returns the events that have arrived; from any thread."""
         self._require_open()
         with self._driver.lock:
+            if self._author is not None:
+                topics = {topic for topic, _ in self._core.assignment()}
+                require_reader(self._core.follower.ledger, self._author, topics)
             events = self._core.take(max_events)
             if self._core.attention:
                 self._driver.wake()

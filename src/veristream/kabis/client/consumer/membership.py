@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.outputs import Output, Ticket
-from veristream.kabis.client.errors import ClosedError, CommitRefusedError
+from veristream.kabis.client.errors import ClosedError, CommitRefusedError, NoRightError
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.ledger.follower import Followed, Follower
 from veristream.kabis.ledger.groups import Member
@@ -87,6 +87,8 @@ class Voice:
             match ledger.preview(pending.transaction, self._follower.time_ms(now_ms)):
                 case Refused(Reason.REPLAYED):
                     pending.transaction = b""
+                case Refused(Reason.NO_RIGHT, detail):
+                    return NoRightError(detail)
                 case Refused(reason) as refused if reason not in NOT_YET:
                     return CommitRefusedError(str(refused))
                 case Already():

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
 
-from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.client.authority import find_key_problem, require_writer
 from veristream.kabis.client.errors import (
     BufferFullError,
     ClosedError,
@@ -113,6 +113,7 @@ class ProducerCore:
         assert self._started, "events are pushed once the ledger is known"
         if self._failure is not None:
             raise self._failure
+        require_writer(self._ledger, self._author, topic)
         queues = [self._queue(topic, partition) for partition in range(self.partitions_for(topic))]
         partitioner = self._partitioners[topic] = Partitioner(queues)
         return partitioner

@@ -11,7 +11,7 @@ import typer
 from veristream.cli.kabis.audit import audit
 from veristream.cli.kabis.backup import backup, restore
 from veristream.cli.kabis.chaos import chaos
-from veristream.cli.kabis.client import client
+from veristream.cli.kabis.client import access, client
 from veristream.cli.kabis.config import config
 from veristream.cli.kabis.consume import consume
 from veristream.cli.kabis.doctor import doctor
@@ -42,6 +42,7 @@ app.command()(consume)
 app.add_typer(receipt, name="receipt")
 app.add_typer(client, name="client")
 app.add_typer(key, name="key")
+app.add_typer(access, name="access")
 app.add_typer(seal, name="seal")
 app.command()(audit)
 app.command()(chaos)

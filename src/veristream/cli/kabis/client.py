@@ -1,14 +1,17 @@
-"""`veristream kabis client`: register producers and consumers."""
+"""`veristream kabis client` and `veristream kabis access`: register clients, and say what they may do."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
+from veristream.cli.options import JsonOption
 
 client = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+access = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @client.callback()
@@ -29,3 +32,111 @@ def add(
         from veristream.cli.kabis.work import client as work
 
         work.add(data, name)
+
+
+class Operation(StrEnum):
+    """The rights, as they are written."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMINISTER = "administer"
+
+
+WhoArgument = Annotated[
+    str, typer.Argument(metavar="WHO", help="Name of a client, role:NAME, or '*' for everybody.")
+]
+OperationArgument = Annotated[Operation, typer.Argument(metavar="read|write|administer")]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", metavar="NAME", help="A topic, a prefix such as 'orders*', or '*'.")
+]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", metavar="NAME", help="A consumer group, a prefix, or '*'.")
+]
+
+
+@access.callback()
+def about_access() -> None:
+    """Grant and revoke rights on topics and groups, as the admin.
+
+    On an open ledger, everybody may read and write topics and join groups for which no rule was ever made.
+    On a closed one, nobody may without a rule. Admins always may. A change takes effect with the next
+    block, for every party.
+
+    \b
+    veristream kabis access grant alice write --topic 'orders*'
+    veristream kabis access role bob auditors
+    veristream kabis access grant role:auditors read --topic '*'
+    veristream kabis access grant role:auditors read --group audits
+    veristream kabis access close
+    """
+
+
+@access.command()
+def grant(
+    who: WhoArgument,
+    operation: OperationArgument,
+    topic: TopicOption = None,
+    group: GroupOption = None,
+    data: DataOption = DATA,
+) -> None:
+    """Grant a right. A consumer in a group needs read on the group and on each topic."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.grant(data, work.read_rule(who, operation, topic, group))
+
+
+@access.command()
+def revoke(
+    who: WhoArgument,
+    operation: OperationArgument,
+    topic: TopicOption = None,
+    group: GroupOption = None,
+    data: DataOption = DATA,
+) -> None:
+    """Revoke a right that was granted with the same words; nobody else gains one by that."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.revoke(data, work.read_rule(who, operation, topic, group))
+
+
+@access.command()
+def role(
+    name: Annotated[str, typer.Argument(metavar="CLIENT", help="Name of the client.")],
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="Name of the role.")],
+    remove: Annotated[bool, typer.Option("--remove", help="Take the role back.")] = False,
+    data: DataOption = DATA,
+) -> None:
+    """Give a client a role, or take it back."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.set_role(data, name, role, held=not remove)
+
+
+@access.command("list")
+def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
+    """List the rules and roles in force."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.show_access(data, as_json=as_json)
+
+
+@access.command("close")
+def close(data: DataOption = DATA) -> None:
+    """Close the ledger: nobody but admins may do what no rule allows."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.set_closed(data, closed=True)
+
+
+@access.command("open")
+def reopen(data: DataOption = DATA) -> None:
+    """Open the ledger: everybody may use topics and groups for which no rule was ever made."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.set_closed(data, closed=False)

@@ -58,6 +58,10 @@ RepairOption = Annotated[
         "--repair", help="If a storage party's log is damaged, mark the lost records and continue."
     ),
 ]
+ClosedOption = Annotated[
+    bool,
+    typer.Option("--closed", help="Found a closed ledger: clients may do only what `kabis access` grants."),
+]
 
 
 def up(
@@ -69,6 +73,7 @@ def up(
     ordering: OrderingOption = None,
     fault: FaultOption = None,
     repair: RepairOption = False,
+    closed: ClosedOption = False,
 ) -> None:
     """Start a cluster on this machine: a process for each validator and each storage party.
 
@@ -93,4 +98,4 @@ def up(
         from veristream.cli.kabis.work import up as work
 
         stores, faults = tuple(storage or ()), tuple(fault or ())
-        work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering))
+        work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering, closed))

@@ -80,15 +80,26 @@ class Cluster(ProcessGroup):
         return settings
 
     def create(
-        self, parties: int | None = None, mode: StorageMode | None = None, port: int | None = None
+        self,
+        parties: int | None = None,
+        mode: StorageMode | None = None,
+        port: int | None = None,
+        *,
+        closed: bool = False,
     ) -> Genesis:
         """Creates keys and genesis unless the folder has them; a given port moves all parties.
 
-        By default there are four validators and 2F + 1 storage parties.
+        By default there are four validators and 2F + 1 storage parties, and the ledger is open.
         """
         if not self.folder.exists():
-            return folders.create(self.folder, parties or 4, mode or StorageMode.TOLERANT, port or 0)
+            made = (self.folder, parties or 4, mode or StorageMode.TOLERANT, port or 0)
+            return folders.create(*made, closed=closed)
         genesis = self.genesis
+        if closed and not genesis.closed:
+            raise ModelError(
+                f"the ledger in {self.folder.path} was founded open",
+                hint="veristream kabis access close closes it",
+            )
         if is_cometbft(genesis):
             found(genesis)
         if parties not in (None, len(genesis.validators)) or mode not in (None, genesis.storage_mode):
@@ -107,7 +118,12 @@ class Cluster(ProcessGroup):
         return folders.place(self.folder, genesis, port)
 
     def create_over(
-        self, nodes: Sequence[str], mode: StorageMode | None = None, port: int | None = None
+        self,
+        nodes: Sequence[str],
+        mode: StorageMode | None = None,
+        port: int | None = None,
+        *,
+        closed: bool = False,
     ) -> Genesis:
         """Creates keys and genesis with existing CometBFT nodes as validators, or updates their addresses.
 
@@ -116,8 +132,9 @@ class Cluster(ProcessGroup):
         network = read_network(nodes)
         if self.folder.exists():
             folders.write_genesis(self.folder, readdress(self.genesis, network))
-            return self.create(None, mode, port)
-        genesis = folders.create(self.folder, network, mode or StorageMode.TOLERANT, port or 0)
+            return self.create(None, mode, port, closed=closed)
+        made = (self.folder, network, mode or StorageMode.TOLERANT, port or 0)
+        genesis = folders.create(*made, closed=closed)
         try:
             found(genesis)
         except ModelError:  # the chain has another genesis, so this one is useless

@@ -167,7 +167,9 @@ def count_faults(parties: int) -> int:
     return faults
 
 
-def create(folder: ClusterFolder, parties: int | Network, mode: StorageMode, port: int = 0) -> Genesis:
+def create(
+    folder: ClusterFolder, parties: int | Network, mode: StorageMode, port: int = 0, *, closed: bool = False
+) -> Genesis:
     """Creates keys and genesis; parties listen on `port` and the following ones, or with 0 on free ports.
 
     `parties` is the number of our own validators, or an existing network with its validators and chain id.
@@ -195,6 +197,7 @@ def create(folder: ClusterFolder, parties: int | Network, mode: StorageMode, por
         admins=(Party(ADMIN, keys[ADMIN].public),),
         clients=tuple(Party(name, keys[name].public) for name in CLIENTS),
         version=VERSION_MAX,
+        closed=closed,
     )
     replace(folder.clients_path, b"[]\n")
     return place(folder, genesis, port)

@@ -30,6 +30,7 @@ class Wanted:
     detach: bool
     repair: bool
     ordering: str | None = None
+    closed: bool = False
 
     @property
     def mode(self) -> StorageMode | None:
@@ -77,9 +78,9 @@ def up(data: Path, wanted: Wanted) -> None:
     kafka = wanted.kafka
     nodes = wanted.nodes
     if nodes is None:
-        genesis = cluster.create(wanted.parties, wanted.mode, wanted.port)
+        genesis = cluster.create(wanted.parties, wanted.mode, wanted.port, closed=wanted.closed)
     else:
-        genesis = cluster.create_over(nodes, wanted.mode, wanted.port)
+        genesis = cluster.create_over(nodes, wanted.mode, wanted.port, closed=wanted.closed)
     if kafka is not None:
         cluster.use_kafka(kafka)
     running = cluster.find()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +22,17 @@ from tests.kabis.chain import (
 from veristream.kabis.audit.check import BatchCopy, Condition, describe, inspect
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey
+from veristream.kabis.protocol.actions import (
+    Grant,
+    Hole,
+    LowWater,
+    Operation,
+    Resource,
+    Revoke,
+    RevokeKey,
+    Rule,
+    SetClosed,
+)
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
@@ -307,6 +317,30 @@ def test_a_key_that_had_ended() -> None:
     chain = Chain()
     revoked = chain.act("admin", RevokeKey("alice", 0), number=9)
     assert admit(batch_of(b"a"), keys=[revoked]).faults() == [("bad_signature", "", 0, 1)]
+
+
+WRITE = Rule(Resource.TOPIC, "ord*", Operation.WRITE, "bob")
+
+
+def test_a_batch_that_was_admitted_without_a_right_is_found() -> None:
+    chain = Chain()
+    granted = chain.act("admin", Grant(WRITE), number=9)
+    assert admit(batch_of(b"a"), keys=[granted]).faults() == [("no_right", "", 0, 1)]
+    closed = chain.act("admin", SetClosed(True), number=9)
+    assert admit(batch_of(b"a"), keys=[closed]).faults() == [("no_right", "", 0, 1)]
+    everybody = chain.act("admin", Grant(replace(WRITE, who="*")), number=9)
+    assert admit(batch_of(b"a"), keys=[everybody]).faults() == []
+
+
+def test_rights_are_judged_by_the_block_of_each_batch() -> None:
+    made = World()
+    chain = made.chain
+    rule = replace(WRITE, who="alice")
+    made.push(chain.act("admin", Grant(rule)))
+    made.push(chain.act("admin", Revoke(rule)))
+    chain.block(chain.act("admin", Grant(rule)))
+    made.push()
+    assert made.faults() == [], "each was admitted with a right in force, though it was revoked between"
 
 
 @settings(max_examples=150, deadline=None)

@@ -20,13 +20,20 @@ from veristream.kabis.audit.findings import Finding
 from veristream.kabis.audit.registry import Fact, Registry, Skipped, overlap, read_facts
 from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol.actions import (
+    Grant,
     Hole,
     LowWater,
+    Operation,
+    Resource,
     Retention,
     RevokeKey,
     RotateKey,
+    Rule,
+    SetClosed,
     SetRetention,
+    SetRole,
     SetTopic,
+    to_write,
 )
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
@@ -151,3 +158,21 @@ def test_marks_rise_by_retention_as_on_the_ledger() -> None:
         fill(3)
         found, true = marks()
         assert found == true > 0
+
+
+def test_access_rules_are_kept_and_those_that_no_admin_ordered_are_found() -> None:
+    chain = Chain()
+    grant = Grant(Rule(Resource.TOPIC, "orders", Operation.WRITE, "bob"))
+    registry, findings = read(
+        chain.act("admin", grant),
+        chain.act("bob", SetClosed(False)),
+        chain.act("admin", SetRole("bob", "clerks", held=True)),
+        chain.act("admin", Grant(Rule(Resource.GROUP, "readers", Operation.WRITE, "bob"))),
+    )
+    assert registry.access == [(1, grant), (3, SetRole("bob", "clerks", held=True))]
+    found = [(each.kind, each.role, each.height) for each in findings]
+    assert found == [("no_right", "ledger", 2), ("no_right", "ledger", 4)]
+    assert "only an admin may do this: bob" in findings[0].detail
+    history = registry.replay_access()
+    assert history.may(1, "alice", to_write("orders")) and not history.may(2, "alice", to_write("orders"))
+    assert history.may(4, "bob", to_write("orders"))

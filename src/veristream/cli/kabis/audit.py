@@ -59,6 +59,7 @@ def audit(
 
     \b
     bad_signature         a batch is not signed by its producer, or the key was not valid
+    no_right              a batch or an access rule was ordered without a right in force
     altered               a party returns events other than those that were signed
     withheld              a party signed a receipt for a batch but does not return the batch
     hole                  sequence numbers are missing on the ledger, or their batch was skipped

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from veristream.kabis.audit.findings import Finding, Kind, Role, Tally
-from veristream.kabis.audit.registry import Registry
+from veristream.kabis.audit.registry import AccessHistory, Registry
+from veristream.kabis.protocol.actions import to_write
 from veristream.kabis.protocol.batch import BatchError, PackedBatch, SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST, Octets
 from veristream.kabis.protocol.keys import Verify
@@ -151,10 +152,12 @@ def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding
 def judge_ledger(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
     """Yields holes, splices, equivocation and bad signatures among the admitted batches, and counts."""
     next_sequence, last = 0, ZERO_DIGEST
+    history = stream.registry.replay_access()
     for batch in sorted(stream.admitted, key=lambda each: (each.height, each.number)):
         signed = SignedHeader.decode(batch.body)
         yield from _judge_place(batch, signed, next_sequence, last)
         yield from _judge_signature(stream, batch, signed, verify)
+        yield from _judge_right(history, batch)
         yield from _judge_skip(stream, batch)
         next_sequence, last = max(next_sequence, batch.end), batch.digest
     first = stream.admitted[0]
@@ -193,6 +196,13 @@ def _judge_signature(
     elif not stream.registry.is_signed(signed, verify):
         detail = "it was admitted, but its producer did not sign it"
         yield _about(Kind.BAD_SIGNATURE, Role.LEDGER, "", batch, detail)
+
+
+def _judge_right(history: AccessHistory, batch: Admitted) -> Iterator[Finding]:
+    right = to_write(batch.topic)
+    if not history.may(batch.height, batch.producer, right):
+        detail = f"it was admitted, but {batch.producer} lacked the right: {right}"
+        yield _about(Kind.NO_RIGHT, Role.LEDGER, "", batch, detail)
 
 
 def _judge_skip(stream: Stream, batch: Admitted) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ class Kind(StrEnum):
     """Kinds of findings; `phantom` is a note, not a fault."""
 
     BAD_SIGNATURE = "bad_signature"
+    NO_RIGHT = "no_right"
     ALTERED = "altered"
     WITHHELD = "withheld"
     HOLE = "hole"
@@ -24,6 +25,7 @@ class Kind(StrEnum):
 
 MEANINGS: Mapping[Kind, str] = {
     Kind.BAD_SIGNATURE: "a batch is not signed by its producer, or the key was not valid",
+    Kind.NO_RIGHT: "a batch or an access rule is on the ledger, but its author had no right to it",
     Kind.ALTERED: "a party returns events other than those that were signed",
     Kind.WITHHELD: "a party signed a receipt for a batch but does not return the batch",
     Kind.HOLE: "sequence numbers are missing on the ledger, or their batch was skipped",

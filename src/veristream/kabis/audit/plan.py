@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import get_args
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
 from veristream.kabis.protocol import transactions
 from veristream.kabis.protocol.actions import (
+    AccessAction,
     Hole,
     LowWater,
     RegisterKey,
@@ -71,7 +73,10 @@ class LedgerRow:
     signatures: int = 0
 
 
-_LASTING = (SetTopic, SetRetention, RegisterKey, RotateKey, RevokeKey, LowWater, Hole)
+_LASTING = (
+    *(SetTopic, SetRetention, RegisterKey, RotateKey, RevokeKey, LowWater, Hole),
+    *get_args(AccessAction),
+)
 
 
 class _Counted:

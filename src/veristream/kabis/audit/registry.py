@@ -1,13 +1,14 @@
-"""Facts for the whole audit: keys and their validity, topics, low-water marks, and skipped batches."""
+"""Facts for the whole audit: keys and their validity, topics, rights, low-water marks, skipped batches."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.ledger.access import AccessBook, is_admin
 from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol import actions, transactions
@@ -15,8 +16,11 @@ from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Reason, RefusedError
 
 Place = tuple[str, int]
+AccessChange = tuple[int, actions.AccessAction]
+"""A change of access rules, with its height."""
 Conflict = tuple[str, int, str, int, int]
 """Topic, partition, producer, key epoch, and the first sequence number that was signed twice."""
 
@@ -59,6 +63,20 @@ class Skipped:
     confessed: tuple[str, ...]
 
 
+class AccessHistory:
+    """Who had which right at each height, asked in ascending order of heights."""
+
+    def __init__(self, genesis: Genesis, changes: Iterable[AccessChange]) -> None:
+        self._book = AccessBook(genesis)
+        self._changes = deque(changes)
+
+    def may(self, height: int, name: str, right: actions.Right) -> bool:
+        """Returns whether a client had a right in the block of this height."""
+        while self._changes and self._changes[0][0] <= height:
+            self._book.take(*self._changes.popleft())
+        return self._book.may(height, name, right)
+
+
 @dataclass(slots=True)
 class Registry:
     """The combined facts, sent to every task."""
@@ -70,6 +88,13 @@ class Registry:
     limits: list[Limit] = field(default_factory=list)
     skipped: dict[bytes, Skipped] = field(default_factory=dict)
     conflicts: set[Conflict] = field(default_factory=set)
+    access: list[AccessChange] = field(default_factory=list)
+    genesis: Genesis | None = None
+
+    def replay_access(self) -> AccessHistory:
+        """Returns the history of access rules from its beginning."""
+        assert self.genesis is not None, "a registry that was read from facts"
+        return AccessHistory(self.genesis, self.access)
 
     def is_due(self, batch: Due) -> bool:
         """Whether parties with receipts must still have the batch: it is neither trimmed nor skipped."""
@@ -153,8 +178,9 @@ class _Reading:
         self.genesis = genesis
         self.verify = verify
         self.findings: list[Finding] = []
+        self.book = AccessBook(genesis)
         self.number = 0  # of the transaction in its block
-        self.registry = Registry(genesis.chain_id)
+        self.registry = Registry(genesis.chain_id, genesis=genesis)
         for party in genesis.admins + genesis.clients:
             self.registry.keys[party.name, 0] = Key(party.public, 0)
 
@@ -203,8 +229,21 @@ class _Reading:
                 self._register(height, signed.author, signed.key_epoch + 1, public)
             case actions.RevokeKey(name, key_epoch):
                 self._end(height, name, key_epoch, Ending.REVOKED)
+            case actions.Grant() | actions.Revoke() | actions.SetRole() | actions.SetClosed():
+                self._change_access(height, signed.author, action)
             case _:
                 raise AssertionError("no action that lasts")
+
+    def _change_access(self, height: int, author: str, action: actions.AccessAction) -> None:
+        try:
+            if not is_admin(self.genesis, author):
+                raise RefusedError(Reason.NOT_ADMIN, author)
+            self.book.take(height, action)
+        except RefusedError as error:
+            detail = f"access rules were changed against the rules: {error.refused}"
+            self._find(Kind.NO_RIGHT, Role.LEDGER, "", height, detail)
+        else:
+            self.registry.access.append((height, action))
 
     def _register(self, height: int, name: str, key_epoch: int, public: bytes) -> None:
         self._end(height, name, key_epoch - 1, Ending.REPLACED)

@@ -93,6 +93,7 @@ actions = st.one_of(
     st.builds(act.Revoke, rules),
     st.builds(act.SetRole, names, names, st.booleans()),
     st.builds(act.SetClosed, st.booleans()),
+    st.builds(act.SetQuota, st.builds(act.Quota, u32, u32, u32)),
     st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
 )
 submits = st.builds(tx.submit, signed_headers, st.lists(storage_receipts, max_size=3))

@@ -204,6 +204,8 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     act.Revoke: st.builds(act.Revoke, known.rules),
     act.SetRole: st.builds(act.SetRole, names, names, st.booleans()),
     act.SetClosed: st.builds(act.SetClosed, st.booleans()),
+    act.Quota: st.builds(act.Quota, u32, u32, u32),
+    act.SetQuota: st.builds(act.SetQuota, st.builds(act.Quota, u32, u32, u32)),
     Span: st.builds(Span, u64, st.none() | u64),
     Closing: st.builds(Closing, st.booleans(), u64),
     tx.Submit: known.submits,

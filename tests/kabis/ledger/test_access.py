@@ -13,7 +13,7 @@ from tests.kabis.ledger.test_submit import refused
 from veristream.kabis.ledger import access, rules
 from veristream.kabis.ledger.access import AccessBook
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
-from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ledger.snapshot import Snapshot, restore
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
@@ -26,6 +26,7 @@ from veristream.kabis.protocol.actions import (
     to_read,
     to_write,
 )
+from veristream.kabis.protocol.blocks import Block, transactions_root
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
 from veristream.kabis.protocol.transactions import prove_possession
 
@@ -305,6 +306,7 @@ def test_granting_and_revoking_twice(opened: Chain) -> None:
         act.Revoke(on_topic("orders", READ, "bob")),
         act.SetRole("bob", "auditors", held=True),
         act.SetClosed(True),
+        act.SetQuota(act.Quota(1, 1, 1)),
     ],
 )
 def test_version_1_has_no_access_rules(action: act.Action) -> None:
@@ -377,6 +379,7 @@ def make_attempts(chain: Chain) -> dict[type, tx.Transaction]:
         act.Revoke(rule),
         act.SetRole("bob", "auditors", held=True),
         act.SetClosed(False),
+        act.SetQuota(act.Quota(9, 9, 9)),
     ]
     signed = {type(action): chain.act("bob", action) for action in attempts}
     return {tx.Submit: submitted(batch_of(b"b", producer="bob")), **signed}
@@ -419,3 +422,67 @@ def test_a_path_that_forgets_the_rules_is_found(
     forgotten: Callable[..., None] = lambda *_: None  # noqa: E731
     monkeypatch.setattr(rules, check, forgotten)
     assert find_ways_around() >= way
+
+
+# Quotas.
+
+
+def test_quotas_limit_topics_groups_and_transactions(opened: Chain) -> None:
+    opened.block(
+        opened.act("admin", act.SetTopic("payments", 1, validated=True)),
+        opened.act("admin", act.SetQuota(act.Quota(groups=1, topics=1, transactions=2))),
+    )
+    assert opened.ledger.quota == act.Quota(1, 1, 2)
+    assert refused(opened.preview(join(opened, "bob", "orders", "payments"))) is Reason.TOO_MANY
+    opened.block(join(opened, "bob"))
+    other = opened.act("bob", act.JoinGroup("others", "one", ("orders",), SESSION_MS))
+    assert refused(opened.preview(other)) is Reason.TOO_MANY
+    unlimited = act.SetQuota(act.Quota(0, 0, 0))
+    opened.block(opened.act("admin", unlimited))
+    opened.block(join(opened, "bob", "orders", "payments"), other_number(opened, other))
+    assert opened.preview(opened.act("admin", unlimited)) == Already()
+
+
+def other_number(chain: Chain, transaction: tx.Signed) -> tx.Signed:
+    """The same action with the next number."""
+    return chain.act(transaction.author, transaction.action)
+
+
+def test_a_block_holds_only_so_many_transactions_of_a_client(opened: Chain) -> None:
+    opened.block(opened.act("admin", act.SetQuota(act.Quota(0, 0, transactions=2))))
+    first = batch_of(b"a")
+    second = batch_of(b"b", sequence=1, previous=first.digest())
+    third = batch_of(b"c", sequence=2, previous=second.digest())
+    alice = [submitted(batch).encode() for batch in (first, second, third)]
+    bob = join(opened, "bob").encode()
+    admin = [
+        opened.act("admin", act.SetTopic(name, 1, validated=True)).encode() for name in ("a", "b", "c")
+    ]
+    block = opened.ledger.propose([*alice, *admin, bob], opened.clock_ms, "v0")
+    assert block.transactions == (*alice[:2], *admin, bob), "admins have no quota"
+    too_many = Block(
+        replace(block.header, count=3, root=transactions_root(alice)), transactions=tuple(alice)
+    )
+    with pytest.raises(InvalidBlockError, match="transactions of alice in a block"):
+        opened.ledger.check(too_many)
+    opened.ledger.apply(block)
+    assert opened.ledger.propose(alice[2:], opened.clock_ms, "v0").transactions == (alice[2],)
+
+
+def test_a_path_that_does_not_count_is_found(opened: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened.block(opened.act("admin", act.SetQuota(act.Quota(0, 0, transactions=1))))
+    paths = {
+        "Submit": [submitted(batch_of(b"x", partition=number)) for number in (0, 1)],
+        "Signed": [join(opened, "alice"), join(opened, "alice", "logs")],
+    }
+
+    def escaping() -> set[str]:
+        proposed = {
+            name: opened.ledger.propose([each.encode() for each in both], opened.clock_ms, "v0")
+            for name, both in paths.items()
+        }
+        return {name for name, block in proposed.items() if len(block.transactions) > 1}
+
+    assert escaping() == set()
+    monkeypatch.setattr(rules, "require_turn", lambda *_: None)
+    assert escaping() == set(paths)

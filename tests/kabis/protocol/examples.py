@@ -276,6 +276,8 @@ VALUES: tuple[Encoded, ...] = (
     *(RULE, RULE_MAX, act.Grant(RULE), act.Grant(RULE_MAX), act.Revoke(RULE), act.Revoke(RULE_MAX)),
     *(act.SetRole("bob", "auditors", held=True), act.SetRole(UNICODE, LONG, held=False)),
     *(act.SetClosed(True), act.SetClosed(False)),
+    *(act.Quota(1, 2, 3), act.Quota(U32_MAX, 0, U32_MAX)),
+    *(act.SetQuota(act.Quota(1, 2, 3)), act.SetQuota(act.Quota(0, U32_MAX, 0))),
     *(Span(0), Span(U64_MAX, U64_MAX), Closing(True, 0), Closing(False, U64_MAX)),
 )
 """At least two values of every class that has an encoding of its own."""

@@ -80,3 +80,13 @@ def test_rules_are_listed_and_revoked(run: Console) -> None:
 def test_rules_that_make_no_sense_are_explained(run: Console, words: tuple[str, ...], told: str) -> None:
     ended = run("access", "grant", *words)
     assert (ended.code, told in ended.told) == (2, True), ended
+
+
+def test_quotas_are_set_one_by_one(run: Console) -> None:
+    assert "groups 5, topics without limit" in run.do("access", "limit", "--groups", "5").output
+    run.do("access", "limit", "--transactions", "100")
+    quota = json.loads(run.do("access", "list", "--json").output)["quota"]
+    assert quota == {"groups": 5, "topics": 0, "transactions": 100}
+    ended = run("access", "limit")
+    assert (ended.code, "give --groups, --topics or --transactions" in ended.told) == (2, True)
+    run.do("access", "limit", "--groups", "0", "--transactions", "0")

@@ -42,6 +42,7 @@ class Operation(StrEnum):
     ADMINISTER = "administer"
 
 
+QUOTA_MAX = (1 << 32) - 1
 WhoArgument = Annotated[
     str, typer.Argument(metavar="WHO", help="Name of a client, role:NAME, or '*' for everybody.")
 ]
@@ -113,6 +114,37 @@ def role(
         from veristream.cli.kabis.work import client as work
 
         work.set_role(data, name, role, held=not remove)
+
+
+@access.command()
+def limit(
+    groups: Annotated[
+        int | None,
+        typer.Option("--groups", metavar="N", min=0, max=QUOTA_MAX, help="Groups that a client creates."),
+    ] = None,
+    topics: Annotated[
+        int | None,
+        typer.Option(
+            "--topics", metavar="N", min=0, max=QUOTA_MAX, help="Topics that a member of a group reads."
+        ),
+    ] = None,
+    transactions: Annotated[
+        int | None,
+        typer.Option(
+            "--transactions", metavar="N", min=0, max=QUOTA_MAX, help="Transactions of a client in a block."
+        ),
+    ] = None,
+    data: DataOption = DATA,
+) -> None:
+    """Limit what each client may have on the ledger; 0 is no limit. Admins have no limit in a block.
+
+    \b
+    veristream kabis access limit --groups 10 --topics 50 --transactions 200
+    """
+    with kabis_failures():
+        from veristream.cli.kabis.work import client as work
+
+        work.limit(data, groups, topics, transactions)
 
 
 @access.command("list")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from veristream.kabis.ledger.access import is_admin, may
 from veristream.kabis.ledger.state import State
@@ -23,6 +24,15 @@ class Context:
     verify: Verify
     height: int
     time_ms: int
+    counts: Counter[str] = field(default_factory=Counter)
+    """How many transactions of each client took effect in this block so far."""
+
+
+def require_turn(context: Context, name: str) -> None:
+    """Requires that a client, unless it is an admin, has a transaction left in this block."""
+    limit = context.state.quota.transactions
+    within = not limit or context.counts[name] < limit or is_admin(context.genesis, name)
+    require(within, Reason.TOO_MANY, f"transactions of {name} in a block")
 
 
 def has_right(context: Context, name: str, right: Right) -> bool:

@@ -18,7 +18,7 @@ from veristream.kabis.ledger.groups import (
     Subscription,
 )
 from veristream.kabis.ledger.state import Index, State
-from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup
+from veristream.kabis.protocol.actions import TOPICS_MAX, CommitOffsets, JoinGroup, LeaveGroup
 from veristream.kabis.protocol.genesis import is_name
 from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
 from veristream.kabis.protocol.transactions import Evict
@@ -30,6 +30,7 @@ def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outc
     """Adds or updates a member; a new member or new topics start a new generation."""
     require(is_name(action.group) and is_name(action.instance), Reason.BAD_NAME)
     require(SESSION_MS_MIN <= action.session_ms <= SESSION_MS_MAX, Reason.OUT_OF_RANGE, "session")
+    require(len(action.topics) <= (state.quota.topics or TOPICS_MAX), Reason.TOO_MANY, "topics of a member")
     before = state.rosters.get(action.group)
     roster = before or Roster({})
     present = roster.subscriptions.get((name, action.instance))
@@ -126,5 +127,6 @@ def _may_commit(state: State, topic: str, partition: int, index: int) -> bool:
 def _count_group(state: State, name: str) -> None:
     account = state.accounts.get(name)
     assert account is not None, f"an action of {name} without an account"
-    require(account.groups < GROUPS_PER_CLIENT_MAX, Reason.TOO_MANY, "groups")
+    limit = min(GROUPS_PER_CLIENT_MAX, state.quota.groups or GROUPS_PER_CLIENT_MAX)
+    require(account.groups < limit, Reason.TOO_MANY, "groups")
     state.accounts.put(name, replace(account, groups=account.groups + 1))

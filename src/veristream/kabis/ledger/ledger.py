@@ -49,7 +49,7 @@ from veristream.kabis.ledger.state import (
     Topic,
 )
 from veristream.kabis.ledger.trie import Node
-from veristream.kabis.protocol.actions import LowWater, Retention, Right, Rule
+from veristream.kabis.protocol.actions import LowWater, Quota, Retention, Right, Rule
 from veristream.kabis.protocol.blocks import (
     BLOCK_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
@@ -324,6 +324,11 @@ class Ledger:
     def roles(self) -> dict[tuple[str, str], Span]:
         """Returns the clients with their roles, with those that they had before."""
         return dict(sorted(self._state.roles.items()))
+
+    @property
+    def quota(self) -> Quota:
+        """What each client may have; zeros are no limit but the ledger's own."""
+        return self._state.quota
 
     def retention(self, topic: str) -> Retention:
         """Returns how much of each partition of a topic is kept; zeros are no limit."""

@@ -16,6 +16,7 @@ from veristream.kabis.ledger.context import (
     require_admin,
     require_reader,
     require_right,
+    require_turn,
     topics_of,
 )
 from veristream.kabis.ledger.group_rules import (
@@ -66,9 +67,9 @@ def apply_transaction(context: Context, transaction: transactions.Transaction) -
     try:
         match transaction:
             case transactions.Submit():
-                return _submit(context, transaction)
+                return _count(context, transaction.signed.header.producer, _submit(context, transaction))
             case transactions.Signed():
-                return _signed(context, transaction)
+                return _count(context, transaction.author, _signed(context, transaction))
             case transactions.Skip():
                 return _skip(context, transaction)
             case transactions.Evict():
@@ -82,6 +83,12 @@ def apply_transaction(context: Context, transaction: transactions.Transaction) -
                 assert_never(transaction)
     except RefusedError as refusal:
         return refusal.refused
+
+
+def _count(context: Context, name: str, outcome: Outcome) -> Outcome:
+    if isinstance(outcome, Admitted | Done):
+        context.counts[name] += 1
+    return outcome
 
 
 def _submit(context: Context, transaction: transactions.Submit) -> Outcome:
@@ -105,6 +112,7 @@ def _submit(context: Context, transaction: transactions.Submit) -> Outcome:
         raise RefusedError(Reason.OLD if known is None else Reason.CONFLICT, str(header.first_sequence))
     require(header.first_sequence == cursor.next_sequence, Reason.EARLY, str(header.first_sequence))
     require(header.previous == cursor.last, Reason.WRONG_PREVIOUS)
+    require_turn(context, header.producer)
     for receipt in transaction.receipts:
         _require_statement(context, receipt, digest)
     require(len(transaction.receipts) >= context.genesis.receipts_needed, Reason.TOO_FEW_RECEIPTS)
@@ -156,6 +164,7 @@ def _signed(context: Context, transaction: transactions.Signed) -> Outcome:
     except SignatureError:
         raise RefusedError(Reason.BAD_SIGNATURE, name) from None
     require(transaction.number > account.number, Reason.REPLAYED, str(transaction.number))
+    require_turn(context, name)
     outcome = _act(context, transaction)
     if isinstance(outcome, Done):
         # Read the account again: the action may have changed it too.
@@ -207,6 +216,13 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
             require_admin(context, name)
             require(state.version >= 2, Reason.OLD_VERSION, "access rules need version 2")
             return change_access(state, context.height, action)
+        case actions.SetQuota(quota):
+            require_admin(context, name)
+            require(state.version >= 2, Reason.OLD_VERSION, "quotas need version 2")
+            if state.quota == quota:
+                return Already()
+            state.quotas.put((), quota)
+            return Done()
         case _:
             assert_never(transaction.action)
 

@@ -23,7 +23,7 @@ from veristream.kabis.ledger.groups import (
     Subscription,
 )
 from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value
-from veristream.kabis.protocol.actions import Retention
+from veristream.kabis.protocol.actions import Quota, Retention
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Name, PublicKey, at_most
@@ -174,11 +174,15 @@ LEAVES: dict[str, tuple[type[Coded], tuple[type, ...]]] = {
     "rules": (Span, (int, str, int, str)),
     "roles": (Span, (str, str)),
     "closing": (Closing, ()),
+    "quotas": (Quota, ()),
 }
 """The tables whose entries are leaves: the class of their values, and the types of the parts of their keys.
 
 A new kind of setting is a table of `State` and a line here.
 """
+
+
+NO_QUOTA = Quota(0, 0, 0)
 
 
 def _table() -> Table[KeyType, Value]:
@@ -205,6 +209,7 @@ class State:
     rules: Table[RuleKey, Span] = field(default_factory=_table)
     roles: Table[tuple[str, str], Span] = field(default_factory=_table)
     closing: Table[tuple[()], Closing] = field(default_factory=_table)
+    quotas: Table[tuple[()], Quota] = field(default_factory=_table)
 
     publics: Table[bytes, tuple[str, int]] = field(default_factory=_table)
     sequences: Table[tuple[str, str, int, int], int] = field(default_factory=_table)
@@ -240,6 +245,11 @@ class State:
         """The protocol version in force."""
         protocol = self.protocol.get(())
         return 1 if protocol is None else protocol.version
+
+    @property
+    def quota(self) -> Quota:
+        """What each client may have."""
+        return self.quotas.get(()) or NO_QUOTA
 
     def group(self, name: str) -> Group:
         """Returns a consumer group whole; one that nobody joined has no members and generation 0."""

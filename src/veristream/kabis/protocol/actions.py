@@ -239,6 +239,25 @@ class SetClosed(TransactionPart, kind="set-closed"):
     closed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Quota(TransactionPart, kind="quota"):
+    """What each client may have: groups that it created, topics of a member, transactions in a block.
+
+    0 is no limit but the ledger's own.
+    """
+
+    groups: U32
+    topics: U32
+    transactions: U32
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota(TransactionPart, kind="set-quota"):
+    """An admin limits what each client may have."""
+
+    quota: Quota
+
+
 AccessAction = Grant | Revoke | SetRole | SetClosed
 
 Action = (
@@ -257,6 +276,7 @@ Action = (
     | Revoke
     | SetRole
     | SetClosed
+    | SetQuota
 )
 _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in get_args(Action)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import typer
@@ -19,11 +20,13 @@ from veristream.kabis.protocol.actions import (
     Action,
     Grant,
     Operation,
+    Quota,
     RegisterKey,
     Resource,
     Revoke,
     Rule,
     SetClosed,
+    SetQuota,
     SetRole,
 )
 from veristream.kabis.protocol.transactions import prove_possession
@@ -97,6 +100,24 @@ def set_closed(data: Path, *, closed: bool) -> None:
     typer.echo(f"the ledger is {'closed' if closed else 'open'}")
 
 
+def limit(data: Path, groups: int | None, topics: int | None, transactions: int | None) -> None:
+    """Changes the quotas that are given, and shows all."""
+    given = {"groups": groups, "topics": topics, "transactions": transactions}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if not wanted:
+        raise ModelError("there is nothing to limit", hint="give --groups, --topics or --transactions")
+    quota = Quota(0, 0, 0)
+
+    def decide(ledger: Ledger) -> Action | None:
+        nonlocal quota
+        quota = replace(ledger.quota, **wanted)
+        return None if quota == ledger.quota else SetQuota(quota)
+
+    act(data, decide)
+    shown = [f"{name} {value or 'without limit'}" for name, value in asdict(quota).items()]
+    typer.echo(f"for each client: {', '.join(shown)}")
+
+
 def show_access(data: Path, *, as_json: bool) -> None:
     access = Access(ClusterFolder(data)).require_up()
 
@@ -113,6 +134,7 @@ def show_access(data: Path, *, as_json: bool) -> None:
         keys = ("who", "operation", "resource", "pattern")
         listed = {
             "closed": ledger.is_closed,
+            "quota": asdict(ledger.quota),
             "rules": [dict(zip(keys, row, strict=True)) for row in rows],
             "roles": [{"client": name, "role": role} for name, role in roles],
         }

@@ -16,11 +16,12 @@ from tests.kabis.client.world import (
 from veristream.kabis.client.errors import (
     CommitRefusedError,
     NoGroupError,
+    NoRightError,
     NotAssignedError,
     UnknownTopicError,
 )
 from veristream.kabis.client.options import Start
-from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.actions import Grant, Operation, Resource, Revoke, Rule, SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Evict
@@ -123,6 +124,23 @@ def test_a_member_that_has_gone_silent_is_taken_out_by_the_others() -> None:
         assert cluster.act("admin", SetTopic("tick", 1, validated=True)) == Done()
         wait_until(lambda: other.assignment() == EVERYTHING)
         assert [member.instance for member in cluster.ledger.group("g").members] == ["2"]
+
+
+def test_a_member_that_lost_its_right_is_taken_out_at_once_and_told() -> None:
+    cluster = make_cluster()
+    rules = [Rule(Resource.GROUP, "g", Operation.READ, name) for name in ("alice", "bob")]
+    for rule in rules:
+        assert cluster.act("admin", Grant(rule)) == Done()
+    with (
+        consuming(cluster, name="alice", group="g", session_ms=2_000_000) as loser,
+        consuming(cluster, name="bob", group="g", session_ms=2_000_000) as other,
+    ):
+        wait_until(lambda: len(loser.assignment()) == 1 == len(other.assignment()))
+        assert cluster.act("admin", Revoke(rules[0])) == Done()
+        wait_until(lambda: other.assignment() == EVERYTHING)
+        assert [member.name for member in cluster.ledger.group("g").members] == ["bob"]
+        with pytest.raises(NoRightError, match="alice needs read on the group g"):
+            wait_until(lambda: bool(loser.pull(0.01)))
 
 
 def test_a_member_that_was_taken_out_by_mistake_joins_again() -> None:

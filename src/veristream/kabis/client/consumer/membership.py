@@ -12,7 +12,7 @@ from veristream.kabis.client.errors import ClosedError, CommitRefusedError, NoRi
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.ledger.follower import Followed, Follower
 from veristream.kabis.ledger.groups import Member
-from veristream.kabis.protocol.actions import Action, CommitOffsets, JoinGroup
+from veristream.kabis.protocol.actions import Action, CommitOffsets, JoinGroup, to_join, to_read
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Reason, Refused
 from veristream.kabis.protocol.records import murmur2
 from veristream.kabis.protocol.transactions import Author, Evict, sign_action
@@ -173,14 +173,14 @@ class Membership:
         return now_ms + session_ms // 3 - heard_ms
 
     def point_out(self, now_ms: int) -> list[Output]:
-        """Requests the eviction of each member whose session has expired, once."""
+        """Requests the eviction of each member whose session has expired, or that lost a right, once."""
         genesis, time_ms = self._follower.genesis, self._follower.time_ms(now_ms)
         wanted: list[Output] = []
         pointed_out = {}
         for member in self._follower.ledger.group(self.group).members:
             silence = (member.name, member.instance, member.seen_ms)
             again_ms = self._evicted_ms.get(silence, 0)
-            if time_ms > member.seen_ms + member.session_ms:
+            if time_ms > member.seen_ms + member.session_ms or not self._is_entitled(member):
                 if again_ms <= now_ms:
                     again_ms = now_ms + member.session_ms
                     transaction = Evict(self.group, member.name, member.instance).encode()
@@ -188,3 +188,7 @@ class Membership:
                 pointed_out[silence] = again_ms
         self._evicted_ms = pointed_out
         return wanted
+
+    def _is_entitled(self, member: Member) -> bool:
+        rights = (to_join(self.group), *map(to_read, member.topics))
+        return all(self._follower.ledger.may(member.name, right) for right in rights)

@@ -133,6 +133,22 @@ def test_a_producer_may_read_what_it_wrote_to_resume(stored: Stored) -> None:
         stored.ask(alice, Operation.FETCH_PLAIN, reads[Operation.FETCH_PLAIN])
 
 
+@pytest.mark.parametrize(
+    "claimed", ["admin", "alice", "bob", "nobody", "", "s1", "(anonymous)", "role:readers"]
+)
+def test_an_anonymous_peer_has_no_right_of_the_name_that_it_claims(stored: Stored, claimed: str) -> None:
+    stored.order(act.Grant(rule(READ, "bob")), act.Grant(rule(READ, "role:readers")))
+    peer = Peer(Role.ANONYMOUS, claimed, key_of("mallory").public)
+    genesis = stored.chain.ledger.genesis
+    assert party.Directory(genesis, anonymous=True, chain=stored.view).authorize(peer) is None
+    for operation, body in make_reads(stored).items():
+        with pytest.raises(RequestError, match=r"'\(anonymous\)' lacks the right: read on the topic"):
+            stored.ask(peer, operation, body)
+    stored.order(act.Grant(rule(READ, "*")))
+    for operation, body in make_reads(stored).items():
+        assert stored.ask(peer, operation, body), "what everybody may read, it may read too"
+
+
 def test_storing_needs_the_right_to_write(stored: Stored) -> None:
     bob, end = peer_of("bob", Role.PRODUCER), stored.log.end
     batch = batch_of(b"b", producer="bob")

@@ -59,6 +59,8 @@ _MAY: dict[Operation, frozenset[Role]] = {
 }
 """The roles that may send a request; all other requests are open to every peer that was admitted."""
 _PARTIES = frozenset({Role.STORAGE, Role.VALIDATOR})
+NOBODY = "(anonymous)"
+"""Not a name that can be registered, so it has only the rights that everybody has."""
 
 
 class Directory:
@@ -118,6 +120,11 @@ class Directory:
 
 def _names(parties: tuple[Party, ...]) -> frozenset[tuple[str, bytes]]:
     return frozenset((party.name, party.public) for party in parties)
+
+
+def _proven_name(peer: Peer) -> str:
+    """Returns the name whose rights a peer has; none of its own if only the peer claims it."""
+    return NOBODY if peer.role is Role.ANONYMOUS else peer.name
 
 
 class PartyLog(StorageLog, Protocol):
@@ -190,11 +197,11 @@ class StorageParty:
     def _require(self, peer: Peer, right: Right) -> None:
         """Raises BehindError if a client lacks a right; parties need none."""
         if self.core.gate is not None and peer.role not in _PARTIES:
-            self.core.gate.require_right(peer.name, right)
+            self.core.gate.require_right(_proven_name(peer), right)
 
     def _require_reader(self, peer: Peer, topic: str, producer: str) -> None:
         """Raises BehindError unless a peer may read a batch; a producer may read its own."""
-        if peer.name != producer:
+        if _proven_name(peer) != producer:
             self._require(peer, to_read(topic))
 
     async def _do(self, peer: Peer, operation: Operation, body: bytes) -> bytes | Attached | Later:

@@ -258,7 +258,7 @@ def test_the_newest_snapshot_is_taken() -> None:
     assert take(Validator(), Validator(), Validator(), Validator()) is None
 
 
-@pytest.mark.parametrize("make", [forged, uncertified, endless])
+@pytest.mark.parametrize("make", [forged, uncertified])
 def test_who_returns_a_false_snapshot_is_named_and_left(
     make: object, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -267,6 +267,21 @@ def test_who_returns_a_false_snapshot_is_named_and_left(
     assert take(liar, keeper(9), keeper(4), None) == 9
     assert "v0 returned a false snapshot" in caplog.text
     assert liar.asked <= 1
+
+
+def test_a_snapshot_that_is_too_large_is_not_called_false(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    liar = endless()
+    assert take(liar, keeper(9), keeper(4), None) == 9
+    assert "the snapshot of v0 is too large: 4294967295 chunks" in caplog.text
+    assert liar.asked == 0
+    monkeypatch.setattr("veristream.kabis.ordering.asking.CHUNKS_MAX", 0)
+    honest = [keeper(9), keeper(9), keeper(9), keeper(9)]
+    assert take(*honest) is None
+    assert all(f"the snapshot of v{number} is too large: 1 chunks" in caplog.text for number in range(4))
+    assert "false" not in caplog.text
+    assert not any(each.asked for each in honest)
 
 
 def test_who_withholds_its_snapshot_is_left() -> None:

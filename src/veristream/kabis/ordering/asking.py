@@ -190,7 +190,7 @@ class Validators(ABC):
         """Returns what `use` makes of the newest snapshot above a height; None if there is no good one.
 
         A validator whose snapshot `use` rejects by FalseSnapshotError is named in the log, and left for
-        another.
+        another. So is one whose snapshot is too large, which it may say truthfully.
         """
         asked = (self._offered(number) for number in range(len(self._genesis.validators)))
         offers = [offer for offer in await asyncio.gather(*asked) if offer is not None]
@@ -200,8 +200,10 @@ class Validators(ABC):
                 break
             try:
                 verify_manifest(self._genesis, manifest, self._verify)
-                if manifest.chunks > CHUNKS_MAX:
-                    raise FalseSnapshotError(f"it has {manifest.chunks} chunks")
+                if manifest.chunks > CHUNKS_MAX:  # nobody certified the number, but it may well be true
+                    many = "the snapshot of %s is too large: %d chunks, and at most %d are taken"
+                    _LOGGER.warning(many, name, manifest.chunks, CHUNKS_MAX)
+                    continue
                 numbers = range(manifest.chunks)
                 return use(manifest, [await self._chunk_of(validator, height, each) for each in numbers])
             except FalseSnapshotError as error:

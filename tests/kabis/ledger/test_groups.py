@@ -14,7 +14,7 @@ from tests.kabis.ledger.test_submit import refused
 from tests.kabis.strategies import patient
 from veristream.kabis.ledger import group_rules
 from veristream.kabis.ledger.groups import Group, Member, assign
-from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, SetTopic
+from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, SetTopic, Upgrade
 from veristream.kabis.protocol.outcomes import Done, Reason
 from veristream.kabis.protocol.transactions import Evict
 
@@ -157,6 +157,48 @@ def test_groups_and_members_have_limits(chain: Chain, monkeypatch: pytest.Monkey
     assert chain.preview(chain.act("bob", another)) == Done()
     assert refused(chain.preview(chain.act("alice", join("two")))) is Reason.TOO_MANY
     assert chain.preview(chain.act("alice", join(topics=()))) == Done()
+
+
+LARGE = tuple(f"{number:03}" + "x" * 197 for number in range(100))
+"""Topics of 20,000 bytes, and some more for their lengths."""
+
+
+def test_the_members_of_a_client_have_room_in_all_groups_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_rules, "SUBSCRIBED_BYTES_MAX", 50_000)
+    chain = chain_with_topic()
+    for group in ("first", "second"):
+        chain.block(chain.act("alice", JoinGroup(group, "one", LARGE, SESSION_MS)))
+    third = JoinGroup("third", "one", LARGE, SESSION_MS)
+    for refusing in (third, JoinGroup("first", "two", LARGE, SESSION_MS)):
+        assert refused(chain.preview(chain.act("alice", refusing))) is Reason.TOO_MANY
+    assert chain.preview(chain.act("bob", third)) == Done(), "each client has its own room"
+    assert chain.preview(chain.act("alice", JoinGroup("first", "one", LARGE, 60_000))) == Done()
+    for action in (LeaveGroup("first", "one"), JoinGroup("second", "one", LARGE[:1], SESSION_MS)):
+        chain.block(chain.act("alice", action))
+        assert chain.preview(chain.act("alice", third)) == Done(), "there is room again"
+        chain.block(chain.act("alice", JoinGroup("first", "one", LARGE, SESSION_MS)))
+
+
+def test_members_without_topics_need_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_rules, "SUBSCRIBED_BYTES_MAX", 1_000)
+    chain = chain_with_topic()
+    chain.block(*(chain.act("alice", JoinGroup("g", f"i{number}", (), SESSION_MS)) for number in range(5)))
+    sixth = JoinGroup("g", "i5", (), SESSION_MS)
+    assert refused(chain.preview(chain.act("alice", sixth))) is Reason.TOO_MANY
+    chain.block(chain.act("alice", LeaveGroup("g", "i0")))
+    assert chain.preview(chain.act("alice", sixth)) == Done()
+
+
+def test_a_client_that_had_more_before_version_2_may_have_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_rules, "SUBSCRIBED_BYTES_MAX", 10_000)
+    chain = chain_with_topic(version=1)
+    for instance in ("one", "two"):
+        assert chain.block(chain.act("alice", join(instance, LARGE))) == (Done(),)
+    chain.block(chain.act("admin", Upgrade(2, chain.ledger.height + 2)))
+    chain.block()
+    assert refused(chain.preview(chain.act("alice", join("three")))) is Reason.TOO_MANY
+    assert chain.block(chain.act("alice", join("one", LARGE[1:]))) == (Done(),)
+    assert chain.block(chain.act("alice", LeaveGroup("readers", "one"))) == (Done(),)
 
 
 MEMBERS = st.dictionaries(

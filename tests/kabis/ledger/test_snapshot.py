@@ -17,7 +17,7 @@ from tests.kabis.chain import (
     submitted,
 )
 from tests.kabis.ledger.test_submit import FIRST, SECOND
-from veristream.kabis.ledger import snapshot
+from veristream.kabis.ledger import group_rules, snapshot
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.snapshot import Chunk, FalseSnapshotError, Manifest, Snapshot, restore
@@ -79,6 +79,17 @@ def test_a_restored_ledger_goes_on_like_the_original() -> None:
         if name not in ("rosters", "kept"):
             theirs = dict(getattr(chain.ledger._state, name).items())
             assert dict(getattr(restored._state, name).items()) == theirs, name
+
+
+def test_a_restored_ledger_knows_how_much_clients_subscribed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = used_chain()
+    manifest, chunks = taken(chain)
+    restored = restore(GENESIS, manifest, chunks)
+    monkeypatch.setattr(group_rules, "SUBSCRIBED_BYTES_MAX", 200)
+    another = chain.act("alice", JoinGroup("readers", "two", ("orders",), 30_000))
+    outcome = restored.preview(another.encode(), chain.clock_ms)
+    assert isinstance(outcome, Refused) and outcome.reason is Reason.TOO_MANY
+    assert chain.preview(another) == outcome
 
 
 def test_a_follower_starts_from_a_snapshot() -> None:

@@ -17,13 +17,15 @@ from veristream.kabis.ledger.groups import (
     Roster,
     Subscription,
 )
-from veristream.kabis.ledger.state import Index, State
+from veristream.kabis.ledger.state import Index, State, size_of
 from veristream.kabis.protocol.actions import TOPICS_MAX, CommitOffsets, JoinGroup, LeaveGroup
 from veristream.kabis.protocol.genesis import is_name
 from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
 from veristream.kabis.protocol.transactions import Evict
 
 GROUPS_PER_CLIENT_MAX = 1000
+SUBSCRIBED_BYTES_MAX = 16 << 20
+"""How much one client's members may add to the state, in all groups together, from version 2 on."""
 
 
 def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outcome:
@@ -36,11 +38,13 @@ def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outc
     present = roster.subscriptions.get((name, action.instance))
     room = len(roster.subscriptions) < GROUP_MEMBERS_MAX
     require(present is not None or room, Reason.TOO_MANY, "members")
+    key, subscription = (action.group, name, action.instance), Subscription(action.topics)
+    if present != action.topics:
+        _require_room(state, key, subscription)
     if before is None:
         _count_group(state, name)
-    key = (action.group, name, action.instance)
     if present != action.topics:
-        state.subscriptions.put(key, Subscription(action.topics))
+        _subscribe(state, key, subscription)
         _begin_generation(state, action.group, roster.join((name, action.instance), action.topics))
     state.members.put(key, Presence(action.session_ms, time_ms))
     return Done()
@@ -105,7 +109,7 @@ def _remove(state: State, key: tuple[str, str, str]) -> None:
     roster = state.rosters.get(group)
     assert roster is not None, "a member without its group"
     state.members.drop(key)
-    state.subscriptions.drop(key)
+    _subscribe(state, key, None)
     _begin_generation(state, group, roster.leave((name, instance)))
 
 
@@ -122,6 +126,32 @@ def _may_commit(state: State, topic: str, partition: int, index: int) -> bool:
         return True
     known = state.partitions.get((topic, partition))
     return index <= (0 if known is None else known.next_index)
+
+
+def _require_room(state: State, key: tuple[str, str, str], subscription: Subscription) -> None:
+    """Refuses a subscription by which the client's members take too much of the state."""
+    _, name, _ = key
+    known = state.subscriptions.get(key)
+    more = size_of(key, subscription) - (0 if known is None else size_of(key, known))
+    # A client may have had more before version 2, which it may reduce step by step.
+    fits = more <= 0 or (state.subscribed.get(name) or 0) + more <= SUBSCRIBED_BYTES_MAX
+    require(state.version < 2 or fits, Reason.TOO_MANY, "bytes of subscriptions")
+
+
+def _subscribe(state: State, key: tuple[str, str, str], subscription: Subscription | None) -> None:
+    """Changes or removes a member's subscription, and counts it."""
+    _, name, _ = key
+    known, used = state.subscriptions.get(key), state.subscribed.get(name) or 0
+    if known is not None:
+        used -= size_of(key, known)
+        state.subscriptions.drop(key)
+    if subscription is not None:
+        used += size_of(key, subscription)
+        state.subscriptions.put(key, subscription)
+    if used:
+        state.subscribed.put(name, used)
+    else:
+        state.subscribed.drop(name)
 
 
 def _count_group(state: State, name: str) -> None:

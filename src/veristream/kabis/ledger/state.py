@@ -22,7 +22,7 @@ from veristream.kabis.ledger.groups import (
     Roster,
     Subscription,
 )
-from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value
+from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value, encode_key
 from veristream.kabis.protocol.actions import Quota, Retention
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import Coded, DecodeError
@@ -183,6 +183,12 @@ A new kind of setting is a table of `State` and a line here.
 
 
 NO_QUOTA = Quota(0, 0, 0)
+PRESENCE_BYTES = 64
+
+
+def size_of(key: tuple[str, str, str], subscription: Subscription) -> int:
+    """Returns how many bytes a member adds to the state: its presence, its subscription, and their keys."""
+    return PRESENCE_BYTES + 2 * len(encode_key(key)) + len(subscription.encode())
 
 
 def _table() -> Table[KeyType, Value]:
@@ -191,7 +197,7 @@ def _table() -> Table[KeyType, Value]:
 
 @dataclass(slots=True)
 class State:
-    """Everything that validators agree on. The last six tables are derived from the others."""
+    """Everything that validators agree on. The last seven tables are derived from the others."""
 
     protocol: Table[tuple[()], Protocol] = field(default_factory=_table)
     keys: Table[tuple[str, int], Key] = field(default_factory=_table)
@@ -219,6 +225,8 @@ class State:
     guards: Table[tuple[int, str], int] = field(default_factory=_table)
     """The height of the first rule of each pattern."""
     held: Table[str, tuple[str, ...]] = field(default_factory=_table)
+    subscribed: Table[str, int] = field(default_factory=_table)
+    """What each client's members add to the state, in bytes, as `size_of` counts them."""
 
     def commit(self) -> list[StateChange]:
         """Keeps all pending changes, and returns those of leaves."""
@@ -281,5 +289,7 @@ class State:
         }
         for (group, name, instance), subscription in self.subscriptions.items():
             read.setdefault(group, {})[name, instance] = subscription.topics
+            size = size_of((group, name, instance), subscription)
+            self.subscribed.put(name, (self.subscribed.get(name) or 0) + size)
         for group, subscriptions in read.items():
             self.rosters.put(group, Roster(subscriptions))

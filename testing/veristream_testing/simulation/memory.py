@@ -229,7 +229,12 @@ class MemoryOrdering:
         """Returns the decided blocks of these heights."""
         return self._cluster.blocks[first - 1 : last]
 
-    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+    async def snapshot(
+        self,
+        above: int,
+        use: Callable[[Manifest, Sequence[bytes]], Value],
+        moved: Callable[[], object] = lambda: None,
+    ) -> Value | None:
         """Returns what `use` makes of a snapshot; there is none."""
         return None
 

@@ -275,7 +275,12 @@ class Away:
     async def spread(self, height: int) -> None:
         raise AssertionError("a storage party decides nothing")
 
-    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+    async def snapshot(
+        self,
+        above: int,
+        use: Callable[[Manifest, Sequence[bytes]], Value],
+        moved: Callable[[], object] = lambda: None,
+    ) -> Value | None:
         return None
 
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
@@ -399,7 +404,10 @@ def test_a_party_whose_next_block_is_pruned_takes_a_snapshot() -> None:
             return [] if first < 3 else [certified(chain, 3)]
 
         async def snapshot(
-            self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]
+            self,
+            above: int,
+            use: Callable[[Manifest, Sequence[bytes]], Value],
+            moved: Callable[[], object] = lambda: None,
         ) -> Value | None:
             return use(manifest, chunks) if above < 2 else None
 

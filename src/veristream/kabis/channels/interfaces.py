@@ -87,10 +87,16 @@ class Ordering(Protocol):
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         """Returns the decided blocks from height `first` to `last`, or fewer if they do not exist yet."""
 
-    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+    async def snapshot(
+        self,
+        above: int,
+        use: Callable[[Manifest, Sequence[bytes]], Value],
+        moved: Callable[[], object] = ...,
+    ) -> Value | None:
         """Returns what `use` makes of a snapshot above a height; None if no validator has a good one.
 
-        `use` raises FalseSnapshotError if the snapshot does not prove itself.
+        `use` raises FalseSnapshotError if the snapshot does not prove itself; it may run in another thread.
+        `moved` is called whenever a part of it has come.
         """
 
     async def status(self) -> OrderingStatus:

@@ -105,17 +105,19 @@ async def follow_chain(
         await asyncio.sleep(RETRY_S)
 
 
-async def resume(ordering: Ordering, follower: Follower, target: int) -> None:
+async def resume(
+    ordering: Ordering, follower: Follower, target: int, moved: Callable[[], object] = lambda: None
+) -> None:
     """Continues from a snapshot if the follower is far behind, or its next block was pruned.
 
-    Without a good snapshot, the follower stays where it is.
+    Without a good snapshot, the follower stays where it is. `moved` is called at each progress.
     """
     height = follower.ledger.height
     if target - height <= SNAPSHOT_GAP and (
         target <= height or await ordering.read(height + 1, height + 1)
     ):
         return
-    ledger = await ordering.snapshot(height, follower.verify_snapshot)
+    ledger = await ordering.snapshot(height, follower.verify_snapshot, moved)
     if ledger is not None:
         follower.resume(ledger)
 
@@ -137,9 +139,9 @@ class Pursuit:
         """Keeps the last reason why an answer is missing."""
         self._reason = reason
 
-    async def _resume(self, ordering: Ordering, target: int) -> None:
+    async def _resume(self, ordering: Ordering, target: int, moved: Callable[[], object]) -> None:
         try:
-            await resume(ordering, self._follower, target)
+            await resume(ordering, self._follower, target, moved)
         except FAILURES as error:
             self.reasons(str(error))
 
@@ -147,20 +149,27 @@ class Pursuit:
         """Returns at the reported height; `move` waits until the follower has taken further blocks.
 
         It may begin with a snapshot, so nobody else may follow the chain before the first `move`.
-        Raises StalledError if neither the height nor a block comes for `patience_s`.
+        Raises StalledError if neither the height nor a block nor a part of a snapshot comes for
+        `patience_s`.
         """
         loop, ledger = asyncio.get_running_loop(), self._follower.ledger
         try:
             async with asyncio.timeout(self._patience_s) as limit:
+
+                def moved() -> None:
+                    limit.reschedule(loop.time() + self._patience_s)
+
                 target = await ask_height(ordering, self.reasons)
                 self._reason = ""
-                await self._resume(ordering, target)
+                self.progress = Progress(ledger.height, target)
+                moved()
+                await self._resume(ordering, target, moved)
                 while True:
                     self.progress = Progress(ledger.height, target)
                     self.shown(self.progress)
                     if ledger.height >= target:
                         return
-                    limit.reschedule(loop.time() + self._patience_s)
+                    moved()
                     await move()
         except TimeoutError:
             chain_id = self._follower.genesis.chain_id

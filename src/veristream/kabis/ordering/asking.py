@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
@@ -45,11 +46,20 @@ AVOIDED_S = 10.0
 
 CHUNKS_MAX = 1024
 """More than the snapshot of any chain with retention has; nobody is made to keep more in memory."""
+SOURCE_S = 5.0
+"""How long one validator may take for its whole snapshot, before `CHUNK_S` for each chunk is added."""
+CHUNK_S = 1.0
+CHUNK_S_MAX = 32.0
+"""Limit of the time for a chunk, which doubles as long as nobody is fast enough."""
+RESTORING_TOLD_S = 0.5
 REASON_LENGTH_MAX = 200
 
 _LOGGER = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
+
+Offer = tuple[int, Manifest]
+"""A validator, and the manifest that it returns: only its headers are certified, its sizes are claims."""
 
 
 class HasHeight(Protocol):
@@ -69,6 +79,7 @@ class Validators(ABC):
         self._preferred = random.randrange(len(genesis.validators))
         self._avoided_until = [0.0] * len(genesis.validators)
         self._preferred_since = 0.0
+        self._chunk_s = CHUNK_S
         self._reported = 0  # the last height that `status` returned
 
     # Requests to one validator
@@ -186,34 +197,90 @@ class Validators(ABC):
 
     # Snapshots
 
-    async def snapshot(self, above: int, use: Callable[[Manifest, Sequence[bytes]], Value]) -> Value | None:
+    async def snapshot(
+        self,
+        above: int,
+        use: Callable[[Manifest, Sequence[bytes]], Value],
+        moved: Callable[[], object] = lambda: None,
+    ) -> Value | None:
         """Returns what `use` makes of the newest snapshot above a height; None if there is no good one.
 
-        A validator whose snapshot `use` rejects by FalseSnapshotError is named in the log, and left for
-        another. So is one whose snapshot is too large, which it may say truthfully.
+        `use` runs in another thread. A validator whose snapshot it rejects by FalseSnapshotError is named
+        in the log, and left for another. So is one that takes too long, and one whose snapshot is too
+        large, which it may say truthfully. `moved` is called at each progress.
         """
         asked = (self._offered(number) for number in range(len(self._genesis.validators)))
         offers = [offer for offer in await asyncio.gather(*asked) if offer is not None]
-        for validator, manifest in sorted(offers, key=lambda offer: -offer[1].header.height):
-            height, name = manifest.header.height, self._genesis.validators[validator].name
-            if height <= above:
-                break
+        was_late = False
+        for validator, manifest in self._arrange([each for each in offers if self._is_usable(each, above)]):
+            moved()
             try:
-                verify_manifest(self._genesis, manifest, self._verify)
-                if manifest.chunks > CHUNKS_MAX:  # nobody certified the number, but it may well be true
-                    many = "the snapshot of %s is too large: %d chunks, and at most %d are taken"
-                    _LOGGER.warning(many, name, manifest.chunks, CHUNKS_MAX)
-                    continue
-                numbers = range(manifest.chunks)
-                return use(manifest, [await self._chunk_of(validator, height, each) for each in numbers])
+                chunks = await self._collect(validator, manifest, moved)
+                found = await _run_apart(partial(use, manifest, chunks), moved)
             except FalseSnapshotError as error:
-                _LOGGER.warning("%s returned a false snapshot: %s", name, error)
-                self._avoid(validator)
+                self._reject(validator, error)
             except FAILURES as error:
-                _LOGGER.info("%s does not return its snapshot: %s", name, error)
+                _LOGGER.info("%s does not return its snapshot: %s", self._name(validator), error)
+                was_late = was_late or isinstance(error, TimeoutError)
+                self._avoid(validator)
+            else:
+                self._chunk_s = CHUNK_S
+                return found
+        if was_late:
+            self._chunk_s = min(CHUNK_S_MAX, 2 * self._chunk_s)
         return None
 
-    async def _offered(self, validator: int) -> tuple[int, Manifest] | None:
+    def _is_usable(self, offer: Offer, above: int) -> bool:
+        """Whether a manifest is certified, new and of an acceptable size; names the validator if not."""
+        validator, manifest = offer
+        if manifest.header.height <= above:
+            return False
+        try:
+            verify_manifest(self._genesis, manifest, self._verify)
+        except FalseSnapshotError as error:
+            self._reject(validator, error)
+            return False
+        if manifest.chunks > CHUNKS_MAX:  # nobody certified the number, but it may well be true
+            many = "the snapshot of %s is too large: %d chunks, and at most %d are taken"
+            _LOGGER.warning(many, self._name(validator), manifest.chunks, CHUNKS_MAX)
+            return False
+        return True
+
+    def _reject(self, validator: int, error: FalseSnapshotError) -> None:
+        _LOGGER.warning("%s returned a false snapshot: %s", self._name(validator), error)
+        self._avoid(validator)
+
+    def _name(self, validator: int) -> str:
+        return self._genesis.validators[validator].name
+
+    def _arrange(self, offers: Sequence[Offer]) -> list[Offer]:
+        """Returns offers by height, the newest first; dubious ones come after all others.
+
+        Those are of validators that failed recently, and of validators that claim more than twice as many
+        chunks as F + 1 of them do: one correct validator has so many, and lies about sizes cost memory.
+        """
+        claims = sorted((manifest.chunks for _, manifest in offers), reverse=True)
+        likely = 2 * claims[min(self._genesis.faults, len(claims) - 1)] if claims else 0
+        now = asyncio.get_running_loop().time()
+
+        def rank(offer: Offer) -> tuple[bool, bool, int]:
+            validator, manifest = offer
+            return self._avoided_until[validator] > now, manifest.chunks > likely, -manifest.header.height
+
+        return sorted(offers, key=rank)
+
+    async def _collect(
+        self, validator: int, manifest: Manifest, moved: Callable[[], object]
+    ) -> Sequence[bytes]:
+        """Returns the chunks of a snapshot; raises TimeoutError if all together take too long."""
+        chunks = []
+        async with asyncio.timeout(SOURCE_S + self._chunk_s * manifest.chunks):
+            for number in range(manifest.chunks):
+                chunks.append(await self._chunk_of(validator, manifest.header.height, number))
+                moved()
+        return chunks
+
+    async def _offered(self, validator: int) -> Offer | None:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return validator, await self._manifest_of(validator)
@@ -289,6 +356,17 @@ class Validators(ABC):
             return PeerRefusedError(reason if agreed else "they give different reasons")
         others = [problem for problem in problems if problem not in refused]
         return others[-1] if others else TimeoutError("no validator answers")
+
+
+async def _run_apart(work: Callable[[], Value], moved: Callable[[], object]) -> Value:
+    """Runs work in another thread, which may take long but is bounded; calls `moved` meanwhile."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        while not (await asyncio.wait({task}, timeout=RESTORING_TOLD_S))[0]:
+            moved()
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _printable(problem: BaseException) -> str:

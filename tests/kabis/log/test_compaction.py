@@ -15,7 +15,7 @@ from veristream.kabis.log.disk import compaction
 from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.log import BelowRetention, Gap, Log, LogOptions, LogRecord, Retention
 from veristream.kabis.log.disk.repair import check
-from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES
+from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES, Damaged
 from veristream_testing.limits import file_size_limit
 
 SMALL = LogOptions(segment_bytes_max=HEADER_BYTES + 1000)
@@ -86,9 +86,11 @@ def test_it_frees_the_disk_and_measures_a_segment_once(
 ) -> None:
     fill(tmp_path)
     measured: list[Path] = []
+    measure = compaction.measure_live
     monkeypatch.setattr(
-        "veristream.kabis.log.disk.log.measure_live",
-        lambda segment, live: measured.append(segment.path) or compaction.measure_live(segment, live),
+        compaction,
+        "measure_live",
+        lambda segment, live: measured.append(segment.path) or measure(segment, live),
     )
     with Log(tmp_path, SMALL) as log:
         files = {path: path.stat().st_size for path in tmp_path.glob("*.segment")}
@@ -115,14 +117,36 @@ def test_a_crash_or_a_full_disk_leaves_the_old_segment(
         assert compact(log, [0]) > 0
 
 
+def spoil(path: Path, offset: int) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    os.pwrite(descriptor, b"?", offset)
+    os.close(descriptor)
+
+
 def test_damage_is_not_copied(tmp_path: Path) -> None:
     fill(tmp_path)
     with Log(tmp_path, SMALL) as log:
         path = log._segments[0].path
-        descriptor = os.open(path, os.O_RDWR)
-        os.pwrite(descriptor, b"?", HEADER_BYTES + 2 * FRAME_BYTES + len(payload(0)))  # in record 1
-        os.close(descriptor)
-        with pytest.raises(Exception, match="is damaged at byte"):
+        spoil(path, HEADER_BYTES + 2 * FRAME_BYTES + len(payload(0)))  # in record 1
+        with pytest.raises(Damaged, match="is damaged at byte"):
             log.compact([0, 1])
+        assert list(tmp_path.glob("*.new")) == []
         assert log.read(2) == payload(2)
         assert isinstance(next(iter(log.records(2))), LogRecord)
+
+
+@pytest.mark.parametrize("offset", [0, FRAME_BYTES])
+def test_a_damaged_segment_is_named_once_and_the_others_are_compacted(tmp_path: Path, offset: int) -> None:
+    """The damage is in the head of the first frame, or in its payload."""
+    fill(tmp_path)
+    with Log(tmp_path, SMALL) as log:
+        damaged, *others = [segment.path for segment in log._segments[:-1]]
+        spoil(damaged, HEADER_BYTES + offset)
+        before = damaged.read_bytes()
+        with pytest.raises(Damaged, match=damaged.name):
+            log.compact([0, 1])
+        sizes = [path.stat().st_size for path in others]
+        assert compact(log, [0, 1]) > 0
+        assert all(path.stat().st_size < size for path, size in zip(others, sizes, strict=True))
+        assert compact(log, [0]) == 0, "less is wanted of the damaged one, which is left alone"
+        assert damaged.read_bytes() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from tests.kabis.chain import CHAIN, Chain, batch_of, certificate_for, chain_with_topic, key_of, submitted
 from tests.kabis.strategies import patient
 from veristream.kabis.channels.interfaces import OrderingStatus
+from veristream.kabis.cluster import storage_process
 from veristream.kabis.ledger.snapshot import Manifest, Snapshot, restore
 from veristream.kabis.log.disk.log import Log, LogOptions
+from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.batch import Batch
@@ -29,6 +32,7 @@ from veristream.kabis.storage.chain import ChainView, KeyStanding, NotNextError,
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.party import Directory
 from veristream.kabis.wire.connection import RequestError
+from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import Peer, Role
 from veristream_testing.storage_client import fetch_first
 
@@ -421,3 +425,39 @@ def test_a_party_whose_next_block_is_pruned_takes_a_snapshot() -> None:
     asyncio.run(test())
     assert view.standing("carol", key_of("carol").public) is KeyStanding.VALID
     assert view.standing("dave", key_of("dave").public) is KeyStanding.VALID
+
+
+def test_one_rotten_record_neither_stops_a_party_nor_keeps_the_rest_on_disk(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = chain_with_topic()
+    log_options = LogOptions(segment_bytes_max=16384)
+    options = storage_process.Options(
+        tmp_path, chain.ledger.genesis, "s0", key_of("s0"), Address("127.0.0.1", 0), log_options
+    )
+    with Log(tmp_path, log_options) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        core.store(batch_of(b"mine", producer="bob").encode(), "bob", key_of("bob").public)
+        for each in batches(200, size=10):
+            core.store(each.encode(), "alice", key_of("alice").public)
+            chain.block(submitted(each))
+        log.sync(now=True)
+        chain.block(chain.act("admin", LowWater("orders", 0, 1990)))
+        before = log.size_bytes
+        rotten = min(tmp_path.glob("*.segment"))
+        contents = bytearray(rotten.read_bytes())
+        contents[HEADER_BYTES + FRAME_BYTES] ^= 1
+        rotten.write_bytes(contents)
+
+        async def test() -> None:
+            every = replace(options, retain_every_s=0.001)
+            task = asyncio.ensure_future(storage_process._retain(every, core, view_of(chain)))
+            async with asyncio.timeout(60):
+                while log.size_bytes > before / 2 and not task.done():
+                    await asyncio.sleep(0.001)
+            assert not task.done(), task
+            task.cancel()
+
+        asyncio.run(test())
+    assert caplog.text.count(f"{rotten} is damaged at byte") == 1
+    assert rotten.read_bytes() == contents, "it is left for a repair"

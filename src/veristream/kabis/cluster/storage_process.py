@@ -30,6 +30,7 @@ from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_
 from veristream.kabis.log.disk.files import Full, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.repair import repair
+from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings as load_process_settings
@@ -211,6 +212,8 @@ async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
             core.compact()
         except Full as failure:
             _LOGGER.warning("cannot delete old records: %s", failure.message)
+        except Damaged as damage:  # the rest of the log is good, and is served
+            _LOGGER.error("cannot delete old records of a segment: %s", damage.render())
 
 
 def _parser() -> argparse.ArgumentParser:

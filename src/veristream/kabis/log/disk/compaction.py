@@ -17,6 +17,7 @@ from veristream.kabis.log.disk.segment import (
     DATA,
     FRAME_BYTES,
     GAP,
+    GAP_BYTES,
     HEADER_BYTES,
     RELEASED,
     Damaged,
@@ -34,6 +35,19 @@ from veristream.kabis.log.disk.segment import (
 )
 
 HEADS_BYTES = 4096
+
+
+def shrink(segment: Segment, live: Collection[int]) -> Segment | None:
+    """Rewrites a full segment of which at most half is wanted; returns the new one, or None.
+
+    Marks the segment if it is damaged, and raises Damaged.
+    """
+    try:
+        held, needed = segment.end_offset - HEADER_BYTES, measure_live(segment, live)
+        return rewrite(segment, live) if 2 * needed <= held and held > needed + GAP_BYTES else None
+    except Damaged:
+        segment.is_damaged = True
+        raise
 
 
 def measure_live(segment: Segment, live: Collection[int]) -> int:
@@ -63,9 +77,11 @@ def rewrite(segment: Segment, live: Collection[int]) -> Segment:
         segment.index_path.unlink(missing_ok=True)
         os.replace(fresh, segment.path)
         flush_folder(segment.path.parent)
-    except OSError as error:
+    except (OSError, Damaged) as error:
         with suppress(OSError):
             fresh.unlink()
+        if isinstance(error, Damaged):
+            raise
         raise failure(error, segment.path) from error
     finally:
         os.close(source)

@@ -34,7 +34,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.log.disk.compaction import frames_of, measure_live, rewrite
+from veristream.kabis.log.disk.compaction import frames_of, shrink
 from veristream.kabis.log.disk.files import (
     Failed,
     Full,
@@ -51,7 +51,6 @@ from veristream.kabis.log.disk.segment import (
     DATA,
     FRAME_BYTES,
     GAP,
-    GAP_BYTES,
     HEADER_BYTES,
     RECORD_BYTES_MAX,
     RELEASED,
@@ -397,21 +396,22 @@ class Log:
     def compact(self, live: Sequence[int]) -> int:
         """Rewrites one full segment of which at most half is wanted; returns how many bytes that frees.
 
-        `live` are the positions of the wanted records, ascending. The others are released.
+        `live` are the positions of the wanted records, ascending. The others are released. Raises Damaged
+        once for each damaged segment, and leaves it alone from then on.
         """
         self._usable()
         for number, segment in enumerate(self._segments[:-1]):
             begin = bisect_left(live, segment.header.first_position)
             wanted = frozenset(live[begin : bisect_left(live, segment.end_position)])
-            if len(wanted) == segment.live_count:
+            if segment.is_damaged or len(wanted) == segment.live_count:
                 continue
             segment.live_count = len(wanted)
-            held, needed = segment.end_offset - HEADER_BYTES, measure_live(segment, wanted)
-            if 2 * needed <= held and held > needed + GAP_BYTES:
+            made = shrink(segment, wanted)
+            if made is not None:
                 reader = self._readers.pop(segment.path, None)
                 if reader is not None:
                     os.close(reader)
-                self._segments[number] = made = rewrite(segment, wanted)
+                self._segments[number] = made
                 return segment.end_offset - made.end_offset
         return 0
 

@@ -57,6 +57,8 @@ class Segment:
     index: SparseIndex
     live_count: int = -1
     """How many of its records were wanted when their sizes were last compared; -1 if they never were."""
+    is_damaged: bool = False
+    """Whether compaction met damage, so that it leaves the segment to `repair`."""
 
     @property
     def index_path(self) -> Path:

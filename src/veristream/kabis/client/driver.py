@@ -16,7 +16,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 from veristream.kabis.channels.interfaces import Channels, Connect, Storage
 from veristream.kabis.client.clock import monotonic_ms
 from veristream.kabis.client.errors import RefusedClientError
-from veristream.kabis.client.following import Progress, Pursuit, StalledError, Tell, follow_chain
+from veristream.kabis.client.following import (
+    Progress,
+    Pursuit,
+    StalledError,
+    Tell,
+    follow_chain,
+    watch_for_pruning,
+)
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.wire.endpoints import new_event_loop
@@ -89,6 +96,7 @@ class Driver(Generic[Output]):
         try:
             await pursuit.catch_up(self.channels.ordering, move)
             follow()
+            self.spawn(watch_for_pruning(self.channels.ordering, self._core.follower))
         except (RefusedClientError, StalledError):
             await self.close()
             raise

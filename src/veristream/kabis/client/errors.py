@@ -51,6 +51,16 @@ class KeyInUseError(ModelError):
         )
 
 
+class MissedBlocksError(EnvironmentFailure):
+    """The client did not follow the chain for so long that the validators deleted its next block."""
+
+    def __init__(self, height: int) -> None:
+        super().__init__(
+            f"the client followed the chain to block {height:,}, and the validators have pruned the next",
+            "close the client and open it again: it continues from a snapshot",
+        )
+
+
 class BufferFullError(EnvironmentFailure):
     """Events are pushed faster than they are acknowledged."""
 

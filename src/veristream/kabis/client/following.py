@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
-from veristream.kabis.client.errors import RefusedClientError
+from veristream.kabis.client.errors import MissedBlocksError, RefusedClientError
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.wire.connection import PeerRefusedError
@@ -22,6 +22,8 @@ from veristream.kabis.wire.connection import PeerRefusedError
 _LOGGER = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+LOOK_EVERY_S = 10.0
+"""How often a client without new blocks asks whether its next one was pruned."""
 SNAPSHOT_GAP = 100
 """A client that lacks more blocks than this starts from a snapshot, if there is one."""
 
@@ -120,6 +122,30 @@ async def resume(
     ledger = await ordering.snapshot(height, follower.verify_snapshot, moved)
     if ledger is not None:
         follower.resume(ledger)
+
+
+async def watch_for_pruning(ordering: Ordering, follower: Follower) -> None:
+    """Raises MissedBlocksError once the validators have pruned the follower's next block; else never ends.
+
+    A running client cannot skip blocks, since they tell it what became of its own transactions. No single
+    validator can make it stop: 2 F + 1 answer, none returns the block, and a good snapshot is above it.
+    """
+    needed = 2 * follower.genesis.faults + 1
+    while True:
+        height = follower.ledger.height
+        await asyncio.sleep(LOOK_EVERY_S)
+        if follower.ledger.height > height:
+            continue
+        try:
+            status = await ordering.status()
+            if status.height <= height or status.answered < needed:
+                continue
+            if await ordering.read(height + 1, height + 1):
+                continue
+            if await ordering.snapshot(height, lambda *_: True) and follower.ledger.height == height:
+                raise MissedBlocksError(height)
+        except FAILURES as error:
+            _LOGGER.debug("no validator answers: %s", error)
 
 
 class Pursuit:

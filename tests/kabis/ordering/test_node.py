@@ -31,7 +31,7 @@ from veristream.kabis.ordering.peers import (
 from veristream.kabis.ordering.requests import Blocks, Operation, Read
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
-from veristream.kabis.ordering.turns import Turns
+from veristream.kabis.ordering.turns import Bound, Turns
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.genesis import find_problem
@@ -250,6 +250,50 @@ def test_offers_that_nobody_has_time_for_are_dropped(
     run_alone(tmp_path, test)
 
 
+@pytest.mark.parametrize("limit", ["WAITING_BYTES_MAX", "WAITING_AUTHOR_BYTES_MAX"])
+def test_offers_wait_only_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    large = b"junk" * 1000
+    monkeypatch.setattr(f"veristream.kabis.ordering.node.{limit}", 3 * len(large))
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1, "v2": 2}
+        v1, v2 = (Peer(Role.VALIDATOR, name, key_of(name).public) for name in ("v1", "v2"))
+        for _ in range(5):
+            node.receive(v1, encode_peer_message(Offer((large, large))))
+        assert len(node._to_admit) == 3
+        node.receive(v2, encode_peer_message(Offer((large,))))
+        assert len(node._to_admit) == 4, "another sender has room of its own"
+
+    run_alone(tmp_path, test)
+
+
+def test_what_was_admitted_makes_room_again() -> None:
+    turns = Turns[str](source_max=Bound(10, 100), author_max=Bound(10, 60))
+    assert turns.put("v1", "alice", "a", 60) and not turns.put("v1", "alice", "b", 1)
+    assert not turns.put("v1", "bob", "c", 41) and turns.put("v1", "bob", "d", 40)
+    assert turns.take() == "a"
+    assert not turns.put("v1", "alice", "e", 61), "larger than all that one author may have"
+    assert turns.put("v1", "alice", "f", 60) and len(turns) == 2
+    assert [turns.take(), turns.take()] == ["d", "f"] and len(turns) == 0
+    assert turns.put("v1", "alice", "g", 60)
+
+
+def test_a_client_whose_transactions_are_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = make_batches("alice", 3)
+    monkeypatch.setattr(
+        "veristream.kabis.ordering.node.WAITING_AUTHOR_BYTES_MAX", sum(map(len, batches[:2]))
+    )
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        outcomes = await asyncio.gather(*(node.admit(encoded, "alice") for encoded in batches))
+        reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Refused)]
+        assert reasons == [Reason.UNKNOWN_TOPIC, Reason.UNKNOWN_TOPIC, Reason.TOO_MANY]
+
+    run_alone(tmp_path, test)
+
+
 def test_an_unknown_kind_of_message_is_dropped_and_not_punished(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
         node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1}
@@ -317,7 +361,7 @@ def test_who_submits_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_validator_that_passes_on_a_flood_passes_on_the_rest(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
-        node._to_admit = Turns(source_max=6, author_max=4)
+        node._to_admit = Turns(source_max=Bound(6, 1 << 20), author_max=Bound(4, 1 << 20))
         node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1, "v2": 2}
         v1, v2 = (Peer(Role.VALIDATOR, name, key_of(name).public) for name in ("v1", "v2"))
         node.receive(v1, encode_peer_message(Offer(tuple(make_batches("alice", 9)))))

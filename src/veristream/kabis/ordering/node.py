@@ -35,7 +35,7 @@ from veristream.kabis.ordering.peers import (
     encode_peer_message,
 )
 from veristream.kabis.ordering.store import BlockStore, RecordStore
-from veristream.kabis.ordering.turns import Turns
+from veristream.kabis.ordering.turns import Bound, Turns
 from veristream.kabis.ordering.validator import (
     Accused,
     Action,
@@ -73,6 +73,10 @@ WAITING_MAX = 5_000
 """Maximum number of one sender's transactions that wait for admission; further ones are not admitted."""
 WAITING_AUTHOR_MAX = 1_000
 """The same for one author among those that a sender names."""
+WAITING_BYTES_MAX = 32 << 20
+"""Maximum size of one sender's transactions that wait for admission."""
+WAITING_AUTHOR_BYTES_MAX = 8 << 20
+"""The same for one author among those that a sender names."""
 
 
 def clock_ms() -> int:
@@ -106,7 +110,9 @@ class Node:
         self._banned_until: dict[str, float] = {}
         self._outbox = Outbox()
         self._offers: list[bytes] = []
-        self._to_admit: Turns[Callable[[], None]] = Turns(WAITING_MAX, WAITING_AUTHOR_MAX)
+        self._to_admit: Turns[Callable[[], None]] = Turns(
+            Bound(WAITING_MAX, WAITING_BYTES_MAX), Bound(WAITING_AUTHOR_MAX, WAITING_AUTHOR_BYTES_MAX)
+        )
         self._to_flush = asyncio.Event()
         self._to_store = asyncio.Event()
         self._news = asyncio.Event()
@@ -209,11 +215,12 @@ class Node:
                 self._ban(name)  # its next message ends the connection
 
         for encoded in offer.transactions:
-            self._admit_soon(name, find_author(encoded), partial(hear, encoded))
+            self._admit_soon((name, find_author(encoded)), partial(hear, encoded), len(encoded))
 
-    def _admit_soon(self, sender: str, author: str, work: Callable[[], None]) -> bool:
+    def _admit_soon(self, origin: tuple[str, str], work: Callable[[], None], size_bytes: int) -> bool:
+        """Queues the admission of a transaction of a sender and author; returns False if too much waits."""
         is_first = not self._to_admit
-        is_queued = self._to_admit.put(sender, author, work)
+        is_queued = self._to_admit.put(*origin, work, size_bytes)
         if is_queued and is_first:
             self._loop.call_soon(self._admit_some)
         return is_queued
@@ -244,7 +251,7 @@ class Node:
             except Exception as error:  # noqa: BLE001 (stored and raised elsewhere)
                 answer.set_exception(error)
 
-        if not self._admit_soon(sender, sender, admit):
+        if not self._admit_soon((sender, sender), admit, len(transaction)):
             return Refused(Reason.TOO_MANY, f"too many transactions of {sender!r} wait for admission")
         return await answer
 

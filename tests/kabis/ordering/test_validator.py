@@ -10,6 +10,7 @@ from tests.kabis.chain import CHAIN, START_MS, VALIDATORS, Chain, batch_of, key_
 from tests.kabis.ordering.network import Network, Node
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ordering.interface import Schedule, Timeout
+from veristream.kabis.ordering.mempool import ALTERNATIVES_MAX
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
     Certificate,
@@ -425,6 +426,23 @@ def test_an_early_batch_is_verified_at_once(parties: tuple[str, ...], reason: Re
     outcome, actions = network.nodes[0].validator.submit(transaction.encode(), network.now_ms)
     assert (outcome.reason, actions) == (reason, ())
     assert len(network.nodes[0].validator.mempool) == 0
+
+
+def test_false_receipts_do_not_take_the_places_of_an_early_batch() -> None:
+    network = running()
+    validator = network.nodes[0].validator
+    early, other = batch_of(b"later", sequence=5), batch_of(b"other", sequence=5)
+    good = submitted(early)
+    first, second = good.receipts
+    forged = [replace(second, signature=bytes((number,)) * 64) for number in range(ALTERNATIVES_MAX)]
+    lies = [*forged, replace(second, party="s9"), submitted(other).receipts[1]]
+    for lie in lies:
+        outcome, _ = validator.submit(replace(good, receipts=(first, lie)).encode(), network.now_ms)
+        assert isinstance(outcome, Refused) and outcome.reason is not Reason.EARLY
+    assert len(validator.mempool) == 0
+    outcome, _ = validator.submit(good.encode(), network.now_ms)
+    assert isinstance(outcome, Refused) and outcome.reason is Reason.EARLY
+    assert len(validator.mempool) == 1
 
 
 def test_offers_are_taken_but_not_passed_on() -> None:

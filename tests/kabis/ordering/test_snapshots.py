@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +111,62 @@ def test_what_a_crash_left_unfinished_is_removed(folder: SnapshotFolder, tmp_pat
     again = SnapshotFolder(tmp_path / "snapshots")
     assert again.heights() == [4]
     assert not (tmp_path / "snapshots" / "next.new").exists()
+
+
+def split_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of a few leaves each, as the many chunks of a large state."""
+    monkeypatch.setattr("veristream.kabis.ledger.snapshot._CHUNK_ROOM", 300)
+
+
+def test_two_writes_at_once_leave_two_whole_snapshots(
+    folder: SnapshotFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split_small(monkeypatch)
+    begun, go_on = threading.Event(), threading.Event()
+    source = keeper(10)
+
+    def slowly() -> Iterator[bytes]:
+        for number, chunk in enumerate(source.chunks):
+            if number == 1:
+                begun.set()
+                assert go_on.wait(30)
+            yield chunk
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(folder.keep, source.manifest, slowly())
+        assert begun.wait(30)
+        second = threads.submit(folder.write, SNAPSHOTS[15], header_of(16))
+        wait([second], timeout=0.2)  # it may wait for the first or not: both must become whole
+        go_on.set()
+        assert (first.result(), second.result()) == (10, 15)
+    assert folder.is_whole(10) and folder.is_whole(15)
+    assert [path.name for path in sorted((tmp_path / "snapshots").iterdir())] == ["10", "15"]
+    damage(tmp_path / "snapshots" / "15" / "manifest")
+    ledger = folder.restore(GENESIS, verify)
+    assert ledger is not None and ledger.height == 10
+
+
+@pytest.mark.parametrize("lost", ["manifest", "chunk-000001"])
+def test_no_block_is_pruned_for_a_snapshot_that_is_not_whole(
+    log: Log, folder: SnapshotFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    split_small(monkeypatch)
+    store = BlockStore(log, folder, Retained(5, 2))
+    for certified in BLOCKS:
+        store.append(certified)
+    write(folder, 14)
+    (tmp_path / "snapshots" / "14" / lost).unlink()
+    store.prune(14)
+    assert store.first == 1
+    write(folder, 14)
+    store.prune(14)
+    assert store.first > 1
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_nothing(folder: SnapshotFolder, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="does not follow"):
+        folder.write(SNAPSHOTS[9], header_of(14))
+    assert list((tmp_path / "snapshots").iterdir()) == []
 
 
 def test_a_snapshot_is_due_every_so_many_blocks_once_the_next_one_certifies_it() -> None:

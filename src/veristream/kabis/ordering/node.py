@@ -116,8 +116,9 @@ class Node:
         self._to_flush = asyncio.Event()
         self._to_store = asyncio.Event()
         self._news = asyncio.Event()
-        self._flushers = ThreadPoolExecutor(2, "kabis-flush")
+        self._flushers = ThreadPoolExecutor(3, "kabis-flush")  # records, blocks, a snapshot
         self._tasks: list[asyncio.Task[None]] = []
+        self._snapshotting: asyncio.Task[None] | None = None
 
     def _restore(self, settings: Settings) -> ValidatorCore:
         trust = _Trust()
@@ -150,9 +151,10 @@ class Node:
 
     async def close(self) -> None:
         """Stops sending; written records become durable when the logs are closed."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *filter(None, [self._snapshotting])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(link.close() for link in self.links.values()))
         self._flushers.shutdown()
 
@@ -326,15 +328,20 @@ class Node:
         certificate = to_commit_certificate(committed.commit.certificate)
         self.blocks.append(CertifiedBlock(committed.block, certificate))
         due = self.blocks.decided(self.ledger, CertifiedHeader(committed.block.header, certificate))
-        if due is not None:
-            self._tasks.append(self._loop.create_task(self._guard(self._write_snapshot(*due))))
+        if due is not None and (self._snapshotting is None or self._snapshotting.done()):
+            self._snapshotting = self._loop.create_task(self._guard(self._write_snapshot(*due)))
         self._to_store.set()
         self._when_durable(partial(self._publish, committed.block.header.height))
 
     async def _write_snapshot(self, snapshot: Snapshot, following: CertifiedHeader) -> None:
-        """Writes a snapshot beside everything else, then deletes blocks that it makes superfluous."""
+        """Writes a snapshot beside everything else, then deletes blocks that it makes superfluous.
+
+        The thread is one that `close` waits for, so that nobody else writes to the folder meanwhile.
+        """
         try:
-            height = await asyncio.to_thread(self.blocks.write, snapshot, following)
+            height = await self._loop.run_in_executor(
+                self._flushers, self.blocks.write, snapshot, following
+            )
         except Full as failure:
             _LOGGER.warning("no snapshot at height %d: %s", snapshot.header.height, failure.message)
             return

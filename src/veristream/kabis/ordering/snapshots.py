@@ -1,13 +1,16 @@
 """A validator's snapshots on disk: a folder for each, with the manifest and the chunks as files.
 
 A snapshot is written beside the others under a temporary name, flushed, and then renamed, so that a crash
-leaves whole ones only. The newest two are kept: if the last one is damaged, the one before it still serves.
+leaves whole ones only. Writes wait for each other. The newest two are kept: if the last one is damaged, the
+one before it still serves.
 """
 
 from __future__ import annotations
 
 import logging
 import shutil
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +45,7 @@ class SnapshotFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._writing = threading.Lock()
         path.mkdir(parents=True, exist_ok=True)
         for left in path.glob(f"*{_UNFINISHED}"):
             shutil.rmtree(left, ignore_errors=True)
@@ -62,25 +66,43 @@ class SnapshotFolder:
         return self._write(chunks, lambda _: manifest)
 
     def _write(self, chunks: Iterator[bytes], describe: Callable[[int], Manifest]) -> int:
-        fresh = self._path / f"next{_UNFINISHED}"
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            count = 0
-            for count, chunk in enumerate(chunks, start=1):
-                replace(fresh / _chunk_name(count - 1), chunk)
-            manifest = describe(count)
-            replace(fresh / _MANIFEST, manifest.encode())
-            height = manifest.header.height
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self._path / str(height))
-            fresh.rename(self._path / str(height))
-            flush_folder(self._path)
-        except OSError as error:
-            raise failure(error, fresh) from error
+        with self._writing:
+            try:
+                fresh = Path(tempfile.mkdtemp(_UNFINISHED, "next-", self._path))
+            except OSError as error:
+                raise failure(error, self._path) from error
+            try:
+                return self._finish(fresh, chunks, describe)
+            except OSError as error:
+                raise failure(error, fresh) from error
+            finally:
+                shutil.rmtree(fresh, ignore_errors=True)
+
+    def _finish(self, fresh: Path, chunks: Iterator[bytes], describe: Callable[[int], Manifest]) -> int:
+        """Fills the folder of a new snapshot, gives it its name, and removes old ones."""
+        count = 0
+        for count, chunk in enumerate(chunks, start=1):
+            replace(fresh / _chunk_name(count - 1), chunk)
+        manifest = describe(count)
+        replace(fresh / _MANIFEST, manifest.encode())
+        height = manifest.header.height
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._path / str(height))
+        fresh.rename(self._path / str(height))
+        flush_folder(self._path)
         for old in self.heights()[:-KEPT]:
             shutil.rmtree(self._path / str(old), ignore_errors=True)
         return height
+
+    def is_whole(self, height: int) -> bool:
+        """Whether the snapshot of this height has its manifest and all its chunks on disk."""
+        folder = self._path / str(height)
+        try:
+            manifest = Manifest.decode((folder / _MANIFEST).read_bytes())
+        except (OSError, DecodeError):
+            return False
+        names = (_chunk_name(number) for number in range(manifest.chunks))
+        return manifest.header.height == height and all((folder / name).is_file() for name in names)
 
     def manifest(self) -> bytes | None:
         """Returns the encoded manifest of the newest snapshot, or None."""

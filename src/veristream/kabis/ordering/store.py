@@ -11,6 +11,7 @@ and keep that record until their own copy of the block is durable.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 
@@ -27,6 +28,8 @@ from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.receipts import CertificateError, CommitCertificate
+
+_LOGGER = logging.getLogger(__name__)
 
 CACHED_BLOCKS = 64
 
@@ -123,8 +126,13 @@ class BlockStore:
         return self.snapshots.write(snapshot, following)
 
     def prune(self, snapshot_height: int) -> None:
-        """Deletes old blocks, in whole segments, but none after this durable snapshot."""
-        if self._retained.keep_blocks:
+        """Deletes old blocks in whole segments: none after this snapshot, none if it is not whole."""
+        if self._retained.keep_blocks and self.snapshots is not None:
+            if not self.snapshots.is_whole(snapshot_height):
+                _LOGGER.warning(
+                    "no block is pruned: the snapshot at height %d is not whole", snapshot_height
+                )
+                return
             below = min(snapshot_height, self.height - self._retained.keep_blocks)
             self._log.retain(Retention(low_water=max(0, below)))
 

@@ -11,15 +11,16 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Channels, Connect, Storage
+from veristream.kabis.client.checkpoint import Checkpoint
 from veristream.kabis.client.clock import monotonic_ms
-from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.client.following import (
     Progress,
     Pursuit,
-    StalledError,
     Tell,
     follow_chain,
     watch_for_pruning,
@@ -31,6 +32,7 @@ from veristream.kabis.wire.endpoints import new_event_loop
 _LOGGER = logging.getLogger(__name__)
 
 OPEN_TIMEOUT_S = 30.0
+CHECKPOINT_EVERY_S = 10.0
 
 Output = TypeVar("Output")
 Result = TypeVar("Result")
@@ -66,6 +68,8 @@ class Driver(Generic[Output]):
         self.channels: Channels
         self.crash: BaseException | None = None
         self.shown: Callable[[Progress], object] = lambda _: None
+        self.checkpoint_path: Path | None = None
+        self._checkpoint: Checkpoint | None = None
         self._core = core
         self._perform = perform
         self._loop: asyncio.AbstractEventLoop
@@ -83,8 +87,9 @@ class Driver(Generic[Output]):
         """
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()
+        follower = self._core.follower
         self.channels = await connect()
-        pursuit = Pursuit(self._core.follower, timeout_s)
+        pursuit = Pursuit(follower, timeout_s)
         pursuit.shown = self.shown
         follow = _Once(lambda: self.spawn(self._follow(pursuit.reasons)))
 
@@ -92,22 +97,39 @@ class Driver(Generic[Output]):
             follow()
             self._moved.clear()
             await self._moved.wait()
+            if self.crash is not None:
+                raise self.crash
 
         try:
+            if self.checkpoint_path is not None:
+                self._checkpoint = Checkpoint(self.checkpoint_path, follower.genesis, follower.verify)
+            pursuit.checkpoint = self._checkpoint
             await pursuit.catch_up(self.channels.ordering, move)
             follow()
-            self.spawn(watch_for_pruning(self.channels.ordering, self._core.follower))
-        except (RefusedClientError, StalledError):
+            self.spawn(watch_for_pruning(self.channels.ordering, follower))
+            self.spawn(self._keep_checkpoint())
+        except (ModelError, EnvironmentFailure):
             await self.close()
             raise
 
     async def _follow(self, tell: Tell) -> None:
         def take(certified: CertifiedBlock) -> None:
+            if self._checkpoint is not None:
+                self._checkpoint.check(certified.certificate.height, certified.certificate.block_id)
             self.feed(partial(self._core.block, certified))
 
         async for _ in follow_chain(self.channels.ordering, self._core.follower, take, tell):
             self._moved.set()
             await asyncio.sleep(0)  # many blocks at once must not keep other tasks waiting
+
+    async def _keep_checkpoint(self) -> None:
+        """Writes the checkpoint now and then; closing writes the last one."""
+        checkpoint = self._checkpoint
+        while checkpoint is not None:
+            last = self._core.follower.last
+            if last is not None:
+                await asyncio.to_thread(checkpoint.keep, last)
+            await asyncio.sleep(CHECKPOINT_EVERY_S)
 
     def feed(self, call: Callable[[int], list[Output]]) -> None:
         """Passes an input to the core, in the event loop, and performs its outputs."""
@@ -159,6 +181,7 @@ class Driver(Generic[Output]):
             self.crash = self.crash or task.exception()
             _LOGGER.critical("a client's task failed", exc_info=task.exception())
             self.feed(lambda now_ms: self._core.close())
+            self._moved.set()
 
     async def close(self) -> None:
         """Cancels all tasks and closes the channels."""
@@ -170,6 +193,9 @@ class Driver(Generic[Output]):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        last = self._core.follower.last
+        if self._checkpoint is not None and last is not None and self.crash is None:
+            await asyncio.to_thread(self._checkpoint.keep, last)
         await self.channels.close()
 
 
@@ -222,6 +248,13 @@ class AsyncClient(Generic[Output]):
         """Has `open` report how far it has followed the chain."""
         self._driver.shown = shown
 
+    def keep_checkpoint(self, path: Path) -> None:
+        """Has the client never open with a state older than the one in this file, which it keeps current.
+
+        Call it before `open`, which raises CheckpointError if the file is not of this chain.
+        """
+        self._driver.checkpoint_path = path
+
     async def close(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Finishes what it can within the timeout, then closes all connections."""
         raise NotImplementedError
@@ -260,6 +293,10 @@ class Blocking(Generic[Inner]):
     def show_opening(self, shown: Callable[[Progress], object]) -> None:
         """Has `open` report how far it has followed the chain; from the thread of the client's loop."""
         self._inner.show_opening(shown)
+
+    def keep_checkpoint(self, path: Path) -> None:
+        """Has the client never open with a state older than the one in this file; see `AsyncClient`."""
+        self._inner.keep_checkpoint(path)
 
     def close(self) -> None:
         """Finishes what it can, then closes all connections."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
+from veristream.kabis.client.checkpoint import Checkpoint
 from veristream.kabis.client.errors import MissedBlocksError, RefusedClientError
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
@@ -157,6 +158,7 @@ class Pursuit:
     def __init__(self, follower: Follower, patience_s: float) -> None:
         self.progress = Progress(follower.ledger.height)
         self.shown: Callable[[Progress], object] = lambda _: None
+        self.checkpoint: Checkpoint | None = None
         self._follower = follower
         self._patience_s = patience_s
         self._reason = ""
@@ -172,7 +174,9 @@ class Pursuit:
             self.reasons(str(error))
 
     async def catch_up(self, ordering: Ordering, move: Callable[[], Awaitable[object]]) -> None:
-        """Returns at the reported height; `move` waits until the follower has taken further blocks.
+        """Returns at the reported height, or at the checkpoint's if that is higher.
+
+        `move` waits until the follower has taken further blocks.
 
         It may begin with a snapshot, so nobody else may follow the chain before the first `move`.
         Raises StalledError if neither the height nor a block nor a part of a snapshot comes for
@@ -186,10 +190,14 @@ class Pursuit:
                     limit.reschedule(loop.time() + self._patience_s)
 
                 target = await ask_height(ordering, self.reasons)
+                if self.checkpoint is not None:
+                    target = max(target, self.checkpoint.height)
                 self._reason = ""
                 self.progress = Progress(ledger.height, target)
                 moved()
                 await self._resume(ordering, target, moved)
+                if self.checkpoint is not None:
+                    self.checkpoint.check(ledger.height, ledger.last_id)
                 while True:
                     self.progress = Progress(ledger.height, target)
                     self.shown(self.progress)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.interfaces import Connect
@@ -82,7 +83,9 @@ class Access:
         if journal:
             folder.mkdir(parents=True, exist_ok=True)
         connect = self.connect(name, Role.PRODUCER)
-        return KabisProducer(self.genesis, author, connect, options, folder if journal else None)
+        producer = KabisProducer(self.genesis, author, connect, options, folder if journal else None)
+        producer.keep_checkpoint(self._checkpoint(name))
+        return producer
 
     def consumer(
         self,
@@ -90,7 +93,13 @@ class Access:
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> KabisConsumer:
         """Returns a consumer, to be opened by `with`."""
-        return KabisConsumer(self.genesis, self.author(name), self.connect(name, Role.CONSUMER), options)
+        connect = self.connect(name, Role.CONSUMER)
+        consumer = KabisConsumer(self.genesis, self.author(name), connect, options)
+        consumer.keep_checkpoint(self._checkpoint(name))
+        return consumer
+
+    def _checkpoint(self, name: str) -> Path:
+        return self.folder.path / "checkpoints" / name
 
     def admin(self, timeout_s: float = 5.0) -> Connect:
         """Returns a function that opens both channels for the admin."""

@@ -245,6 +245,23 @@ def test_a_snapshot_ahead_of_the_blocks_begins_the_log_anew(
         assert BlockStore(again, folder).open(GENESIS, verify).last_id == BLOCKS[-1].block.block_id()
 
 
+def test_a_block_is_durable_before_a_snapshot_of_it(
+    log: Log, folder: SnapshotFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, durable = BlockStore(log, folder), []
+    for certified in BLOCKS[:15]:
+        store.append(certified)
+    assert log.durable < 15
+
+    def note(snapshot: Snapshot, following: CertifiedHeader) -> int:
+        durable.append(log.durable)
+        return snapshot.header.height
+
+    monkeypatch.setattr(folder, "write", note)
+    assert store.write(SNAPSHOTS[14], header_of(15)) == 14
+    assert durable == [15]
+
+
 class Keeper(Validator):
     """A validator with a snapshot."""
 

@@ -123,6 +123,7 @@ class BlockStore:
     def write(self, snapshot: Snapshot, following: CertifiedHeader) -> int:
         """Writes a snapshot and returns its height once it is durable. May be called from any thread."""
         assert self.snapshots is not None, "snapshots are only taken where there is a folder for them"
+        self.sync()  # a snapshot ahead of the durable blocks would begin the log anew after a loss of power
         return self.snapshots.write(snapshot, following)
 
     def prune(self, snapshot_height: int) -> None:

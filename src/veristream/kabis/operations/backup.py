@@ -1,7 +1,8 @@
 """Copies a cluster's folder, or some of its parties, to an archive, while it runs or not; and back.
 
 A log is copied up to its durability mark, which is a consistent prefix at any moment. The records of a
-validator's votes are copied before its blocks, so that they cover every height above the blocks.
+validator's votes are copied before its blocks, so that they cover every height above the blocks. Its newest
+snapshot is copied while its blocks are held open, so that no block after it is missing.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from veristream.kabis.log.disk.files import flush_folder
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import HEADER_BYTES, decode_marks
 from veristream.kabis.operations.archive import ArchiveWriter, Manifest, create_archive, extract, finish
+from veristream.kabis.ordering.snapshots import find_newest
 from veristream.kabis.protocol.genesis import load_genesis
 
 LOGS = ("records", "blocks", "log")
 """The logs in a party's folder, in the order in which they are copied."""
+SNAPSHOTS = "snapshots"
 COMMON = ("genesis.json", "clients.json", "kabis.toml")
 SECRET = ("key", "kafka.properties")
 _CHUNK_BYTES = 1 << 20
@@ -84,6 +87,8 @@ def _add_file(writer: ArchiveWriter, folder: Path, name: str) -> None:
 def _add_log(writer: ArchiveWriter, folder: Path, name: str, *, is_open: bool) -> None:
     with ExitStack() as stack:
         files = _open_segments(folder, stack)
+        if folder.name == "blocks":  # they are open: whatever is pruned now, they begin below the snapshot
+            _add_snapshot(writer, folder.parent / SNAPSHOTS, f"{folder.parent.name}/{SNAPSHOTS}")
         for number, (path, file) in enumerate(files):
             size = os.fstat(file.fileno()).st_size
             if is_open and number == len(files) - 1:
@@ -91,6 +96,18 @@ def _add_log(writer: ArchiveWriter, folder: Path, name: str, *, is_open: bool) -
                 file.seek(0)
                 size = min(size, mark.offset)
             writer.add(f"{name}/{path.name}", file, size)
+
+
+def _add_snapshot(writer: ArchiveWriter, folder: Path, name: str) -> None:
+    """Adds the newest whole snapshot, if there is one."""
+    height = find_newest(folder)
+    if height is None:
+        return
+    try:
+        for path in sorted((folder / str(height)).iterdir()):
+            writer.add_bytes(f"{name}/{height}/{path.name}", path.read_bytes())
+    except FileNotFoundError as error:
+        raise EnvironmentFailure(f"the snapshots in {folder} change too fast", "try again") from error
 
 
 def _open_segments(folder: Path, stack: ExitStack) -> list[tuple[Path, IO[bytes]]]:
@@ -148,6 +165,8 @@ def restore_parties(path: Path, cluster: Cluster, names: Sequence[str]) -> Manif
         if name in cluster.find():
             raise ModelError(f"{name} is running", hint="veristream kabis down stops all parties")
         data = [log for log in LOGS if (cluster.folder_of(name) / log).exists()]
+        if any((cluster.folder_of(name) / SNAPSHOTS).glob("*")):
+            data.append(SNAPSHOTS)
         if data:
             raise ModelError(
                 f"{cluster.folder_of(name)} is not empty: it has {', '.join(data)}", hint="move them away"
@@ -174,6 +193,8 @@ def _move_party(source: Path, target: Path, is_validator: bool) -> None:
     if is_validator:
         mark_restored(target)  # before any data is there
     for path in sorted(source.iterdir()) if source.is_dir() else ():
+        if path.name == SNAPSHOTS and (target / SNAPSHOTS).exists():
+            (target / SNAPSHOTS).rmdir()  # it is empty
         if not (target / path.name).exists():  # an existing key stays
             path.rename(target / path.name)
     flush_folder(target)

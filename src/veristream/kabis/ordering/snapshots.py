@@ -96,13 +96,7 @@ class SnapshotFolder:
 
     def is_whole(self, height: int) -> bool:
         """Whether the snapshot of this height has its manifest and all its chunks on disk."""
-        folder = self._path / str(height)
-        try:
-            manifest = Manifest.decode((folder / _MANIFEST).read_bytes())
-        except (OSError, DecodeError):
-            return False
-        names = (_chunk_name(number) for number in range(manifest.chunks))
-        return manifest.header.height == height and all((folder / name).is_file() for name in names)
+        return _is_whole(self._path, height)
 
     def manifest(self) -> bytes | None:
         """Returns the encoded manifest of the newest snapshot, or None."""
@@ -157,6 +151,22 @@ class Taking:
             return None
         self._last, self._taken = taken.header.height, None
         return taken, header
+
+
+def find_newest(path: Path) -> int | None:
+    """Returns the height of the newest whole snapshot in a folder, which another process may have open."""
+    heights = [int(each.name) for each in path.glob("*") if each.name.isdecimal()]
+    return max((height for height in heights if _is_whole(path, height)), default=None)
+
+
+def _is_whole(path: Path, height: int) -> bool:
+    folder = path / str(height)
+    try:
+        manifest = Manifest.decode((folder / _MANIFEST).read_bytes())
+    except (OSError, DecodeError):
+        return False
+    names = (_chunk_name(number) for number in range(manifest.chunks))
+    return manifest.header.height == height and all((folder / name).is_file() for name in names)
 
 
 def _chunk_name(number: int) -> str:

@@ -18,6 +18,7 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
@@ -27,7 +28,9 @@ from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.snapshots import SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.wire.handshake import Identity
 
 _LOGGER = logging.getLogger(__name__)
@@ -35,6 +38,7 @@ _LOGGER = logging.getLogger(__name__)
 ASK_EVERY_S = 1.0
 LOOK_EVERY_S = 5.0
 ANSWER_S = 5.0
+FETCHED_MAX = 100
 VOTED_AHEAD = 2
 """How far above the highest proved block of 2F + 1 others a validator may have voted."""
 BLOCKS, RECORDS = "blocks", "records"
@@ -87,22 +91,41 @@ def read_until(folder: Path) -> int | None:
     return until
 
 
-async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, answers_min: int) -> None:
-    """Fetches blocks until the validator may vote again, then removes the mark."""
+async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, genesis: Genesis) -> None:
+    """Fetches blocks, or a snapshot if they are pruned, until the validator may vote; removes the mark."""
     until = read_until(folder)
     if until is None:
-        until = await _find_height(ordering, answers_min) + VOTED_AHEAD
+        until = await _find_height(ordering, 2 * genesis.faults + 1) + VOTED_AHEAD
         replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
     _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", blocks.height, until)
-    if blocks.height < until:
-        async for certified in ordering.follow(blocks.height + 1):
+    while blocks.height < until:
+        last = min(until, blocks.height + FETCHED_MAX)
+        found = await ordering.read(blocks.height + 1, last)
+        for certified in found:
             blocks.append(certified)
-            if blocks.height >= until:
-                break
+        if not found and not await _skip(blocks, ordering, genesis):
+            await asyncio.sleep(ASK_EVERY_S)
     await asyncio.to_thread(blocks.sync)
     (folder / _NOTE).unlink()
     flush_folder(folder)
     _LOGGER.warning("rejoins at height %d", blocks.height + 1)
+
+
+async def _skip(blocks: BlockStore, ordering: Validators, genesis: Genesis) -> bool:
+    """Takes a later snapshot from others and continues after it; returns False if there is none."""
+    if blocks.snapshots is None:
+        return False
+    taken = await ordering.snapshot(blocks.height, partial(_keep, genesis, blocks.snapshots))
+    if taken is None:
+        return False
+    blocks.skip_to(taken)
+    _LOGGER.warning("blocks are pruned everywhere; took a snapshot at height %d", taken)
+    return True
+
+
+def _keep(genesis: Genesis, snapshots: SnapshotFolder, manifest: Manifest, chunks: Sequence[bytes]) -> int:
+    restore(genesis, manifest, chunks)  # raises FalseSnapshotError
+    return snapshots.keep(manifest, iter(chunks))
 
 
 async def _find_height(ordering: Validators, answers_min: int) -> int:
@@ -143,12 +166,7 @@ async def _take(node: Node, client: OrderingClient, height: int) -> bool:
     snapshots = node.blocks.snapshots
     if snapshots is None or await client.read(height + 1, height + 1):
         return False
-
-    def keep(manifest: Manifest, chunks: Sequence[bytes]) -> int:
-        restore(node.genesis, manifest, chunks)  # raises FalseSnapshotError
-        return snapshots.keep(manifest, iter(chunks))
-
-    taken = await client.snapshot(height, keep)
+    taken = await client.snapshot(height, partial(_keep, node.genesis, snapshots))
     if taken is None:
         return False
     _LOGGER.warning("block %d is pruned everywhere; took a snapshot at height %d", height + 1, taken)

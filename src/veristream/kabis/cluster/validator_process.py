@@ -123,8 +123,7 @@ async def _rejoin(options: Options, blocks: BlockStore, stop: asyncio.Event) -> 
     identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
     ordering = open_ordering(options.genesis, identity)
     replace(options.ready, json.dumps({"validator": options.name, "pid": os.getpid()}).encode() + b"\n")
-    enough = 2 * options.genesis.faults + 1
-    rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, enough))
+    rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, options.genesis))
     stopping = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait([rejoining, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -137,6 +137,11 @@ class BlockStore:
             below = min(snapshot_height, self.height - self._retained.keep_blocks)
             self._log.retain(Retention(low_water=max(0, below)))
 
+    def skip_to(self, height: int) -> None:
+        """Removes all blocks and continues after this height, of which there is a durable snapshot."""
+        self._recent.clear()
+        self._log.skip_to(height)
+
     def restore(self, ledger: Ledger) -> None:
         """Applies every block after the ledger's last one.
 

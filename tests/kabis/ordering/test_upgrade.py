@@ -43,7 +43,8 @@ def unpack_older(folder: Path) -> Path:
     archive = subprocess.run(
         ["git", "-C", str(ROOT), "archive", OLDER, "src/veristream"], capture_output=True, check=False
     )
-    assert archive.returncode == 0, f"the history of this clone lacks {OLDER}: {archive.stderr.decode()}"
+    if archive.returncode != 0:
+        pytest.skip(f"the history of this clone lacks {OLDER}: {archive.stderr.decode().strip()}")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         tar.extractall(folder, filter="data")
     return folder / "src"

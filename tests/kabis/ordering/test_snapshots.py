@@ -19,6 +19,7 @@ from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.snapshot import Chunk, Manifest, Snapshot, restore
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.log.disk.segment import HEADER_BYTES
+from veristream.kabis.ordering import snapshots
 from veristream.kabis.ordering.requests import Operation, ReadChunk, split_request
 from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder, Taking
 from veristream.kabis.ordering.store import BlockStore, PrunedError
@@ -169,8 +170,9 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(folder: SnapshotFolder
     assert list((tmp_path / "snapshots").iterdir()) == []
 
 
-def test_a_snapshot_is_due_every_so_many_blocks_once_the_next_one_certifies_it() -> None:
-    taking, ledger, written = Taking(every_blocks=5), Ledger(GENESIS), []
+def heights_taken(taking: Taking) -> list[int]:
+    """The heights of the snapshots that are due on the way through all blocks."""
+    ledger, written = Ledger(GENESIS), []
     for certified in BLOCKS:
         ledger.apply(certified.block)
         header = CertifiedHeader(certified.block.header, certified.certificate)
@@ -178,7 +180,24 @@ def test_a_snapshot_is_due_every_so_many_blocks_once_the_next_one_certifies_it()
         if due is not None:
             assert due[1] == header
             written.append(due[0].header.height)
-    assert written == [5, 10, 15]
+    return written
+
+
+def test_a_snapshot_is_due_every_so_many_blocks_once_the_next_one_certifies_it() -> None:
+    assert heights_taken(Taking(every_blocks=5)) == [5, 10, 15]
+
+
+def test_a_snapshot_is_due_earlier_if_blocks_have_many_transactions() -> None:
+    counts = [certified.block.header.count for certified in BLOCKS]
+    least = sum(counts[:7])
+    first, *_ = heights_taken(Taking(every_blocks=1000, transactions_least=least))
+    assert first == 7
+    assert heights_taken(Taking(every_blocks=1000, transactions_least=sum(counts) + 1)) == []
+
+
+def test_a_large_state_is_written_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "LEAVES_PER_TRANSACTION", 1 / 1000)
+    assert heights_taken(Taking(every_blocks=1000, transactions_least=1)) == []
 
 
 def test_a_chain_of_version_1_has_no_snapshots() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, Snapshot, restore
+from veristream.kabis.ledger.trie import count_leaves
 from veristream.kabis.log.disk.files import failure, flush_folder, replace
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
@@ -32,9 +33,13 @@ _MANIFEST = "manifest"
 _UNFINISHED = ".new"
 
 
+LEAVES_PER_TRANSACTION = 10
+"""About as many leaves are written to a snapshot in the time that it takes to apply one transaction."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """How often a snapshot is taken, and how many blocks are kept; 0 blocks are no limit."""
+    """After how many blocks a snapshot is taken at the latest, and how many are kept; 0 is no limit."""
 
     every_blocks: int = 1000
     keep_blocks: int = 0
@@ -129,12 +134,18 @@ class SnapshotFolder:
 
 
 class Taking:
-    """Decides when to take a snapshot: every so many blocks, once the next one certifies the state."""
+    """Decides when to take a snapshot: every so many blocks, or earlier if these have many transactions.
 
-    def __init__(self, every_blocks: int) -> None:
+    Transactions bound what a restart applies again. Writing a large state costs more, so their number
+    grows with the state: the cost of snapshots stays in proportion to that of the transactions.
+    """
+
+    def __init__(self, every_blocks: int, transactions_least: int = 5000) -> None:
         self._every_blocks = every_blocks
+        self._transactions_least = transactions_least
         self._taken: Snapshot | None = None
         self._last = 0
+        self._transactions = 0  # after the last snapshot
 
     def started(self, height: int) -> None:
         """The newest snapshot on disk is of this height."""
@@ -143,14 +154,18 @@ class Taking:
     def decided(self, ledger: Ledger, header: CertifiedHeader) -> tuple[Snapshot, CertifiedHeader] | None:
         """Takes note of a decided block; returns the snapshot to write, with its certified header."""
         taken, self._taken = self._taken, None
-        height = header.header.height
-        is_due = height - self._last >= self._every_blocks
-        if is_due and ledger.height == height and ledger.protocol.version > 1:
+        height, count = header.header.height, header.header.count
+        self._transactions += count
+        if ledger.height == height and ledger.protocol.version > 1 and self._is_due(ledger):
             self._taken = Snapshot.take(ledger)
         if taken is None or taken.header.height + 1 != height:
             return None
-        self._last, self._taken = taken.header.height, None
+        self._last, self._transactions, self._taken = taken.header.height, count, None
         return taken, header
+
+    def _is_due(self, ledger: Ledger) -> bool:
+        enough = max(self._transactions_least, count_leaves(ledger.freeze()) // LEAVES_PER_TRANSACTION)
+        return ledger.height - self._last >= self._every_blocks or self._transactions >= enough
 
 
 def find_newest(path: Path) -> int | None:

@@ -29,7 +29,10 @@ from veristream.kabis.process.settings import load_settings
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the party; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="veristream.kabis.cluster.party", description=__doc__, add_help=False
+        prog="veristream.kabis.cluster.party",
+        description=__doc__,
+        add_help=False,
+        allow_abbrev=False,  # the role's own --log is not short for --log-folder
     )
     parser.add_argument("role", choices=["validator", "storage"])
     parser.add_argument("--attended", action="store_true")

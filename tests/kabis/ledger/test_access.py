@@ -412,7 +412,8 @@ def test_no_kind_of_transaction_gets_around_the_rules() -> None:
     ("check", "way"),
     [
         ("require_right", {"Submit"}),
-        ("require_reader", {"JoinGroup", "CommitOffsets"}),
+        ("require_reader", {"JoinGroup"}),
+        ("require_member", {"CommitOffsets"}),
         ("require_admin", {"SetTopic", "LowWater", "Hole", "SetRetention", "Grant"}),
     ],
 )

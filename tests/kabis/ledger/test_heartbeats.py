@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
-from tests.kabis.chain import make_genesis
+from tests.kabis.chain import START_MS, make_genesis
 from tests.kabis.ledger.test_random import accept
 from veristream.kabis.ledger import trie
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.protocol.actions import Action, CommitOffsets, JoinGroup, SetTopic
+from veristream.kabis.ledger.tables import Table
+from veristream.kabis.protocol.actions import (
+    Action,
+    CommitOffsets,
+    Grant,
+    JoinGroup,
+    Operation,
+    Resource,
+    Rule,
+    SetTopic,
+)
 from veristream.kabis.protocol.codec import Writer
+from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.transactions import Signed
 
 MEMBERS, HEARTBEATS = 150, 544
@@ -67,3 +79,29 @@ def test_heartbeats_in_a_group_of_many_members_and_topics(monkeypatch: pytest.Mo
     acting.take("alice", CommitOffsets("readers", owner[1], MEMBERS, ((TOPICS[0], 0, 7),)))
     assert counted.bytes - before < HEARTBEAT_BYTES_MAX
     assert acting.ledger.committed("readers", TOPICS[0], 0) == 7
+
+
+def test_rights_are_looked_up_once_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(f"{topic}-{'x' * 100}" for topic in TOPICS)
+    acting = Acting()
+    for rule in ("topic-1*", "secret*"):
+        acting.take("admin", Grant(Rule(Resource.TOPIC, rule, Operation.READ, "*")))
+    acting.take("alice", JoinGroup("readers", "i", names, 30_000))
+    count = 0
+    get = Table.get
+
+    def counted(table: Table[Any, Any], key: Any) -> Any:
+        nonlocal count
+        count += 1
+        return get(table, key)
+
+    monkeypatch.setattr(Table, "get", counted)
+    for _ in range(3):
+        for number, most in ((1, 8 * len(names)), (2, 50)):
+            before = count
+            beat = Signed(
+                "alice", 0, acting.number + number, CommitOffsets("readers", "i", 1, ()), bytes(64)
+            )
+            assert acting.ledger.preview(beat.encode(), START_MS + 1000) == Done()
+            assert count - before < most
+        acting.take("alice", CommitOffsets("readers", "i", 1, ()))

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from veristream.kabis.ledger.tables import KeyType, Table
 from veristream.kabis.protocol.actions import (
+    ANY,
     EVERYBODY,
     ROLE,
     AccessAction,
@@ -65,12 +66,13 @@ class Closing(Coded, kind="closing"):
 
 
 class AccessTables(Protocol):
-    """The tables of access rules; `guards` and `held` are derived from `rules` and `roles`."""
+    """The tables of access rules; `guards`, `lengths` and `held` are derived from `rules` and `roles`."""
 
     rules: Table[RuleKey, Span]
     roles: Table[tuple[str, str], Span]
     closing: Table[tuple[()], Closing]
     guards: Table[tuple[int, str], int]
+    lengths: Table[tuple[int], tuple[int, ...]]
     held: Table[str, tuple[str, ...]]
 
 
@@ -83,6 +85,7 @@ class AccessBook:
     roles: Table[tuple[str, str], Span] = field(default_factory=Table)
     closing: Table[tuple[()], Closing] = field(default_factory=Table)
     guards: Table[tuple[int, str], int] = field(default_factory=Table)
+    lengths: Table[tuple[int], tuple[int, ...]] = field(default_factory=Table)
     held: Table[str, tuple[str, ...]] = field(default_factory=Table)
 
     def __post_init__(self) -> None:
@@ -146,9 +149,8 @@ def is_admin(genesis: Genesis, name: str) -> bool:
 def may(tables: AccessTables, genesis: Genesis, height: int, name: str, right: Right) -> bool:
     """Returns whether a client has a right, for a block of this height."""
     resource = right.resource.value
-    guarded = [
-        pattern for pattern in patterns_of(right.name) if _is_guarded(tables, height, resource, pattern)
-    ]
+    patterns = patterns_of(right.name, tables.lengths.get((resource,)) or ())
+    guarded = [pattern for pattern in patterns if _is_guarded(tables, height, resource, pattern)]
     if not guarded and right.operation is not Operation.ADMINISTER and not is_closed(tables, height):
         return True
     if is_admin(genesis, name):
@@ -191,7 +193,7 @@ def derive_access(tables: AccessTables) -> None:
     for (resource, pattern, _, _), span in tables.rules.items():
         first = tables.guards.get((resource, pattern))
         height = span.begun_height if first is None else min(first, span.begun_height)
-        tables.guards.put((resource, pattern), height)
+        _put_guard(tables, resource, pattern, height)
     for name, role in sorted(key for key, _ in tables.roles.items()):
         tables.held.put(name, (*(tables.held.get(name) or ()), role))
 
@@ -208,8 +210,15 @@ def _is_guarded(tables: AccessTables, height: int, resource: int, pattern: str) 
 def _guard(tables: AccessTables, height: int, rule: Rule) -> Outcome:
     guarded = (rule.resource.value, rule.pattern)
     if tables.guards.get(guarded) is None:
-        tables.guards.put(guarded, height)
+        _put_guard(tables, *guarded, height)
     return Done()
+
+
+def _put_guard(tables: AccessTables, resource: int, pattern: str, height: int) -> None:
+    tables.guards.put((resource, pattern), height)
+    if pattern.endswith(ANY):
+        known = tables.lengths.get((resource,)) or ()
+        tables.lengths.put((resource,), tuple(sorted({*known, len(pattern) - len(ANY)})))
 
 
 def _roles_at(tables: AccessTables, height: int, name: str) -> Iterator[str]:

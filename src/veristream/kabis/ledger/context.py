@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from veristream.kabis.ledger.access import is_admin, may
@@ -13,6 +13,10 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.outcomes import Reason, require
 from veristream.kabis.protocol.transactions import Evict
+
+MemberKey = tuple[str, str, str]
+Lacking = dict[MemberKey, tuple[tuple[str, ...], Right | None]]
+"""The topics of members, and the first right that each lacks, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Context:
     time_ms: int
     counts: Counter[str] = field(default_factory=Counter)
     """How many transactions of each client took effect in this block so far."""
+    lacking: Lacking = field(default_factory=dict)
+    """What members of groups were found to lack; it holds for all blocks of this height."""
 
 
 def require_turn(context: Context, name: str) -> None:
@@ -54,23 +60,40 @@ def require_right(context: Context, name: str, right: Right) -> None:
 
 
 def require_reader(context: Context, name: str, group: str, topics: Iterable[str]) -> None:
-    """Requires the rights of a member of a group that reads these topics."""
+    """Requires the rights of a client that joins a group and reads these topics."""
     for right in _rights_of_member(group, topics):
         require_right(context, name, right)
 
 
+def require_member(context: Context, member: MemberKey) -> None:
+    """Requires that a member of a group still has the rights that it needs."""
+    right = _find_lacking(context, member)
+    require(right is None, Reason.NO_RIGHT, f"{member[1]} needs {right}")
+
+
 def is_entitled(context: Context, evicted: Evict) -> bool:
     """Returns whether a member of a group still has the rights that it needs."""
-    topics = topics_of(context.state, (evicted.group, evicted.name, evicted.instance))
-    rights = _rights_of_member(evicted.group, topics)
-    return all(has_right(context, evicted.name, right) for right in rights)
+    return _find_lacking(context, (evicted.group, evicted.name, evicted.instance)) is None
 
 
-def topics_of(state: State, member: tuple[str, str, str]) -> tuple[str, ...]:
-    """Returns the topics that a member of a group reads; none if there is no such member."""
-    subscription = state.subscriptions.get(member)
-    return () if subscription is None else subscription.topics
+def _find_lacking(context: Context, member: MemberKey) -> Right | None:
+    """Returns the first right that a member lacks, or None.
+
+    A member may read many topics, and heartbeats are frequent. Rights change only from block to block, so
+    they are looked up once for each block.
+    """
+    group, name, _ = member
+    subscription = context.state.subscriptions.get(member)
+    topics = () if subscription is None else subscription.topics
+    known = context.lacking.get(member)
+    if known is None or known[0] is not topics:
+        rights = _rights_of_member(group, topics)
+        known = topics, next((right for right in rights if not has_right(context, name, right)), None)
+        if subscription is not None:
+            context.lacking[member] = known
+    return known[1]
 
 
-def _rights_of_member(group: str, topics: Iterable[str]) -> tuple[Right, ...]:
-    return (to_join(group), *map(to_read, topics))
+def _rights_of_member(group: str, topics: Iterable[str]) -> Iterator[Right]:
+    yield to_join(group)
+    yield from map(to_read, topics)

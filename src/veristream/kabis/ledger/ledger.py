@@ -25,7 +25,7 @@ from typing import Self
 
 from veristream.kabis.ledger import group_rules
 from veristream.kabis.ledger.access import AccessBook, Span, found_access, is_closed, list_rules, may
-from veristream.kabis.ledger.context import Context
+from veristream.kabis.ledger.context import Context, Lacking
 from veristream.kabis.ledger.groups import Group, Member, MemberId
 from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
 from veristream.kabis.ledger.leaves import Leaves
@@ -113,6 +113,7 @@ class Ledger:
         self._starts: dict[tuple[str, int], list[int]] = {}
         self._hash: Sections | Leaves = Sections()
         self._prove: Callable[[str, int], KeyProof | None] | None = None
+        self._lacking: Lacking = {}
         for party in genesis.admins + genesis.clients:
             self._state.accounts.put(party.name, Account(0, 0, ZERO_DIGEST, 0))
             self._state.keys.put((party.name, 0), Key(party.public, 0))
@@ -165,7 +166,7 @@ class Ledger:
             self._state.discard()
             raise
         self._hash.take(self._state, self._state.commit())
-        self._prove = prove
+        self._prove, self._lacking = prove, {}
         self.height, self.time_ms = block.header.height, block.header.time_ms
         self.last_id, self.last_header = block.block_id(), block.header
         for each in applied:
@@ -257,7 +258,8 @@ class Ledger:
             raise InvalidBlockError(BlockFault.ROOT)
 
     def _context(self, time_ms: int) -> Context:
-        return Context(self.genesis, self._state, self._verify, self.height + 1, time_ms)
+        height = self.height + 1
+        return Context(self.genesis, self._state, self._verify, height, time_ms, lacking=self._lacking)
 
     @staticmethod
     def _apply_one(context: Context, encoded: bytes) -> tuple[object, Outcome]:

@@ -14,10 +14,10 @@ from veristream.kabis.ledger.context import (
     Context,
     is_entitled,
     require_admin,
+    require_member,
     require_reader,
     require_right,
     require_turn,
-    topics_of,
 )
 from veristream.kabis.ledger.group_rules import (
     commit_offsets,
@@ -196,9 +196,7 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
         case actions.LeaveGroup() as action:
             return leave_group(state, name, action)
         case actions.CommitOffsets() as action:
-            require_reader(
-                context, name, action.group, topics_of(state, (action.group, name, action.instance))
-            )
+            require_member(context, (action.group, name, action.instance))
             return commit_offsets(state, context.time_ms, name, action)
         case actions.LowWater() as action:
             require_admin(context, name, action.topic)

@@ -197,7 +197,7 @@ def _table() -> Table[KeyType, Value]:
 
 @dataclass(slots=True)
 class State:
-    """Everything that validators agree on. The last seven tables are derived from the others."""
+    """Everything that validators agree on. The last eight tables are derived from the others."""
 
     protocol: Table[tuple[()], Protocol] = field(default_factory=_table)
     keys: Table[tuple[str, int], Key] = field(default_factory=_table)
@@ -224,6 +224,8 @@ class State:
     """The number of batches kept in each partition."""
     guards: Table[tuple[int, str], int] = field(default_factory=_table)
     """The height of the first rule of each pattern."""
+    lengths: Table[tuple[int], tuple[int, ...]] = field(default_factory=_table)
+    """How long the prefixes of patterns are, for each kind of resource."""
     held: Table[str, tuple[str, ...]] = field(default_factory=_table)
     subscribed: Table[str, int] = field(default_factory=_table)
     """What each client's members add to the state, in bytes, as `size_of` counts them."""

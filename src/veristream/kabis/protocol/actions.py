@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, get_args
 
@@ -28,6 +27,8 @@ from veristream.kabis.protocol.genesis import is_name
 TOPICS_MAX = 1000
 OFFSETS_MAX = 1000
 EVERYBODY = "*"
+ANY = "*"
+"""What a pattern ends with that is a prefix."""
 ROLE = "role:"
 """What the name of a role begins with where a client's name may stand too."""
 
@@ -286,10 +287,9 @@ def decode_action(data: bytes) -> Action:
     return decode_one_of(_TAGS, data)
 
 
-@lru_cache(maxsize=4096)
-def patterns_of(name: str) -> tuple[str, ...]:
-    """Returns all patterns that match a name."""
-    return (name, *(name[:length] + "*" for length in range(len(name) + 1)))
+def patterns_of(name: str, lengths: Iterable[int]) -> tuple[str, ...]:
+    """Returns all patterns that match a name and have prefixes of these lengths."""
+    return (name, *(name[:length] + ANY for length in lengths if length <= len(name)))
 
 
 def to_read(topic: str) -> Right:

@@ -6,8 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kabis.chain import CHAIN, STORAGE, Chain, batch_of, chain_with_topic, key_of, submitted, vote
+from tests.kabis.chain import (
+    CHAIN,
+    STORAGE,
+    Chain,
+    batch_of,
+    chain_with_topic,
+    key_of,
+    make_genesis,
+    submitted,
+    vote,
+)
 from tests.kabis.ledger.test_submit import FIRST, SECOND, refused
+from veristream.kabis.ledger import rules
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.outcomes import Already, Done, Reason
@@ -104,6 +116,23 @@ def test_strangers_do_nothing(chain: Chain) -> None:
 
 
 # Keys.
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_client_replaces_its_own_key_only_so_often(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "ROTATIONS_MAX", 1)
+    chain = Chain(Ledger(make_genesis(version=version)))
+    for key_epoch in (1, 2):
+        key = key_of("alice", key_epoch)
+        rotation = RotateKey(key.public, prove_possession(CHAIN, "alice", key_epoch, key))
+        acted = chain.act("alice", rotation, key_epoch=key_epoch - 1)
+        if key_epoch == 1 or version == 1:
+            chain.block(acted)
+        else:
+            assert refused(chain.preview(acted)) is Reason.TOO_MANY
+            chain.block(chain.register("alice", 2))
+    account = chain.ledger.account("alice")
+    assert account is not None and account.key_epoch == 2
 
 
 def test_a_key_is_registered_rotated_and_revoked(chain: Chain) -> None:

@@ -364,6 +364,10 @@ class Ledger:
         """Returns a client's or admin's key of one epoch, or None."""
         return self._state.keys.get((name, key_epoch))
 
+    def owner(self, public: bytes) -> tuple[str, int] | None:
+        """Returns whose key this is or was, and its epoch; None if nobody's."""
+        return self._state.publics.get(public)
+
     def keys(self) -> dict[tuple[str, int], Key]:
         """Returns all keys that clients and admins ever had, by name and epoch."""
         return dict(sorted(self._state.keys.items()))

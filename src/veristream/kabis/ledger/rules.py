@@ -58,6 +58,8 @@ from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 
 PARTITIONS_MAX = 10_000
 COVERING_STEPS_MAX = 1000
+ROTATIONS_MAX = 1000
+"""How often a client may replace its own key, from version 2 on: the ledger keeps all keys for ever."""
 EMPTY_PARTITION = Partition(0, 0, 0, ZERO_DIGEST)
 FRESH_CURSOR = Cursor(0, ZERO_DIGEST, 0)
 
@@ -185,6 +187,8 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
             return _register_key(context, action)
         case actions.RotateKey(public, possession):
             new_epoch = transaction.key_epoch + 1
+            few = state.version < 2 or new_epoch <= ROTATIONS_MAX
+            require(few, Reason.TOO_MANY, f"keys of {name}; an admin may register another")
             return _register_key(context, actions.RegisterKey(name, new_epoch, public, possession))
         case actions.RevokeKey() as action:
             if action.name != name:

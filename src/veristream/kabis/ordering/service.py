@@ -51,15 +51,14 @@ class Service:
         account = ledger.account(peer.name)
         if account is None:
             return _not_registered(peer)
-        keys = [ledger.key(peer.name, epoch) for epoch in range(account.key_epoch + 1)]
-        known = [epoch for epoch, key in enumerate(keys) if key is not None and key.public == peer.public]
-        if not known:
+        name, epoch = ledger.owner(peer.public) or ("", 0)
+        if name != peer.name:
             return _not_registered(peer)
-        if known[-1] < account.key_epoch:
-            return f"the key of {peer.name}, epoch {known[-1]}, is replaced by a newer one"
-        latest = keys[known[-1]]
+        if epoch < account.key_epoch:
+            return f"the key of {name}, epoch {epoch}, is replaced by a newer one"
+        latest = ledger.key(name, epoch)
         if latest is not None and latest.ending is not None:
-            return f"the key of {peer.name}, epoch {known[-1]}, is {latest.ending.name.lower()}"
+            return f"the key of {name}, epoch {epoch}, is {latest.ending.name.lower()}"
         return None
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Later:

@@ -82,6 +82,15 @@ def test_authors_share_a_block_by_bytes() -> None:
     assert ready(mempool) == [joins[0], batch(0), batch(1), batch(2)]
 
 
+def test_an_author_has_only_so_many_transactions_in_a_block() -> None:
+    mempool = Mempool(Limits(author_block_count=3))
+    flood = [batch(sequence) for sequence in range(9)]
+    add(mempool, GOOD, *flood, batch(0, "clara"))
+    assert ready(mempool) == [flood[0], batch(0, "clara"), *flood[1:3]]
+    mempool.decided(flood[:3], never)
+    assert ready(mempool) == [batch(0, "clara"), *flood[3:6]]
+
+
 def test_who_had_a_turn_comes_last_in_the_next_block() -> None:
     mempool = Mempool()
     add(mempool, GOOD, *(batch(each, who) for each in range(2) for who in ("alice", "clara", "admin")))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.kabis.chain import CHAIN, key_of, make_genesis
-from tests.kabis.ordering.cluster import make_batches, make_topic, run
+from tests.kabis.ordering.cluster import act, make_batches, make_topic, run
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.log import Log
@@ -33,6 +33,7 @@ from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.turns import Bound, Turns
 from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.protocol.actions import JoinGroup
 from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.genesis import find_problem
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
@@ -112,6 +113,30 @@ def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path
     run_alone(tmp_path, test)
     with Log(tmp_path / "blocks") as blocks:
         assert BlockStore(blocks).height == 1
+
+
+def test_an_answer_with_blocks_is_short(tmp_path: Path) -> None:
+    """While it is made, votes wait: whoever reads the whole chain gets it in parts of half a megabyte."""
+    names = tuple(sorted(f"{number:04}-{'x' * 100}" for number in range(1000)))
+    joins = [
+        act("alice", number, JoinGroup("group", "i", names[number:], 30_000)) for number in range(1, 9)
+    ]
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        records.permitted.set()
+        for height, join in enumerate(joins, 1):
+            assert node.submit(join) == Done()
+            while node.published < height:
+                await node.wait_for_block()
+        service, found = Service(node), list[bytes]()
+        while len(found) < len(joins):
+            read = Read(len(found) + 1, 1 << 40, 1 << 30, 0).encode()
+            part = Blocks.decode(await ask(service, bytes((Operation.READ,)) + read)).blocks
+            assert 0 < sum(map(len, part)) <= 1 << 19
+            found += part
+        assert found == [node.blocks.encoded(height) for height in range(1, len(joins) + 1)]
+
+    run_alone(tmp_path, test)
 
 
 class Recorder:

@@ -50,7 +50,8 @@ Place = tuple[str, str, int, int]
 class Limits:
     """Bounds in total and per author, and how long a transaction may wait for another.
 
-    `author_block_bytes` is an author's part of one block; its first transaction may be longer.
+    `author_block_bytes` and `author_block_count` are an author's part of one block; its first transaction
+    may be longer. Each transaction costs every validator time, however short it is.
     """
 
     count_max: int = 20_000
@@ -58,6 +59,7 @@ class Limits:
     author_count_max: int = 5_000
     author_bytes_max: int = 16 << 20
     author_block_bytes: int = 512 << 10
+    author_block_count: int = 256
     waiting_ms_max: int = 30_000
 
 
@@ -103,11 +105,12 @@ class Mempool:
         """
         queues = [iter(queue) for queue in self._ready.values()]
         turns = [(0, number) for number in range(len(queues))]  # bytes so far, and the author
+        counts = [0] * len(queues)
         heapify(turns)
         while turns and count > 0:
             used, number = turns[0]
             digest = next(queues[number], None)
-            if digest is None:
+            if digest is None or counts[number] >= self.limits.author_block_count:
                 heappop(turns)
                 continue
             encoded = self._kept[digest].encoded
@@ -116,6 +119,7 @@ class Mempool:
                 heappop(turns)
                 continue
             heapreplace(turns, (cost, number))
+            counts[number] += 1
             count -= 1
             yield encoded
 

@@ -13,7 +13,8 @@ from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.wire.connection import Handlers, Later, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
 
-READ_BYTES_MAX = 4 << 20
+READ_BYTES_MAX = 512 << 10
+"""So few that an answer is made within milliseconds: meanwhile votes wait."""
 WAIT_MS_MAX = 30_000
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
@@ -10,9 +12,11 @@ from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.log.disk.log import Log
 from veristream.kabis.log.disk.repair import check
+from veristream.kabis.ordering.snapshots import SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
-from veristream.kabis.protocol.keys import load_key
+from veristream.kabis.protocol.keys import Remembering, load_key
+from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.storage.core import StorageCore
 from veristream_testing.storage_client import fetch_digest
 
@@ -22,17 +26,18 @@ ANY_BYTES = 1 << 40
 def check_files(folder: ClusterFolder) -> Ledger:
     """Opens all logs of a cluster that does not run; gives the ledger of the validator that is furthest.
 
-    Nothing is damaged, no two validators have different blocks at one height, nobody stands accused, and a
-    storage party has every batch that was admitted on its receipt.
+    Nothing is damaged, no two validators have different blocks or states at one height, nobody stands
+    accused, and a storage party has every batch that was admitted on its receipt. What a validator has
+    pruned is known from its snapshot, whose state has all admissions of a chain without retention.
     """
     genesis = folder.genesis()
     chains = {party.name: _open_validator(folder, party.name) for party in genesis.validators}
-    longest = max(chains.values(), key=len)
+    furthest = max(chains.values(), key=lambda chain: chain.ledger.height)
     for name, chain in chains.items():
-        assert chain == longest[: len(chain)], f"{name} has another block at a height"
-    ledger = Ledger(genesis, lambda public, message, signature: None)  # the others' votes were checked
-    for block in longest:
-        ledger.apply(block)
+        for height in chain.blocks.keys() & furthest.blocks.keys():
+            assert chain.blocks[height] == furthest.blocks[height], f"{name} has another block {height}"
+        assert chain.ledger.state_hash() == furthest.state_after(chain.ledger.height), f"{name}: state"
+    ledger = furthest.ledger
     assert ledger.accusations() == {}, "nobody has lied"
     for party in genesis.storage:
         vouched = [each for each in _admissions(ledger) if party.name in each.parties]
@@ -40,14 +45,40 @@ def check_files(folder: ClusterFolder) -> Ledger:
     return ledger
 
 
-def _open_validator(folder: ClusterFolder, name: str) -> list[Block]:
-    """The validator's chain; what it remembers of its votes can be read too."""
-    blocks_path, records_path = folder.party(name) / "blocks", folder.party(name) / "records"
-    assert check(blocks_path) == check(records_path) == []
-    with Log(blocks_path) as blocks, Log(records_path) as records:
-        store = BlockStore(blocks)
+def count_pruned(folder: ClusterFolder) -> int:
+    """How many blocks the validator that pruned most has pruned."""
+    return max(_open_validator(folder, party.name).pruned for party in folder.genesis().validators)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The blocks that a validator keeps, by height, and the ledger after the last one."""
+
+    blocks: Mapping[int, Block]
+    ledger: Ledger
+    pruned: int
+
+    def state_after(self, height: int) -> bytes | None:
+        """The hash of the state after a block; None if the next block is gone."""
+        if height == self.ledger.height:
+            return self.ledger.state_hash()
+        following = self.blocks.get(height + 1)
+        assert following is not None, f"block {height + 1} is pruned, and a validator still needs it"
+        return following.header.state
+
+
+def _open_validator(folder: ClusterFolder, name: str) -> _Chain:
+    """The validator's chain; its snapshots are good, and what it remembers of its votes can be read too."""
+    path = folder.party(name)
+    assert check(path / "blocks") == check(path / "records") == []
+    with Log(path / "blocks") as blocks, Log(path / "records") as records:
+        store = BlockStore(blocks, SnapshotFolder(path / "snapshots"))
+        pruned = store.first - 1
+        ledger = store.open(folder.genesis(), Remembering(verify_signature))
         RecordStore(records).recover(store.height + 1)
-        return [CertifiedBlock.decode(each).block for each in store.slice(1, store.height, ANY_BYTES)]
+        encoded = store.slice(store.first, store.height, ANY_BYTES)
+        kept = [CertifiedBlock.decode(each).block for each in encoded]
+    return _Chain({block.header.height: block for block in kept}, ledger, pruned)
 
 
 def _admissions(ledger: Ledger) -> list[Admission]:

@@ -1,4 +1,4 @@
-"""Who is killed when: rounds drawn from a seed.
+"""Which cluster, and who is killed when: both drawn from a seed.
 
 The seed decides victims and times, not which moment of a victim's program a kill hits: processes are real,
 and a second run of a seed strikes elsewhere.
@@ -37,6 +37,11 @@ class Members:
     faults: int
 
     @property
+    def parties(self) -> tuple[str, ...]:
+        """The names of all parties."""
+        return self.validators + self.storage
+
+    @property
     def everybody(self) -> tuple[str, ...]:
         """All names."""
         return self.validators + self.storage + self.producers
@@ -56,6 +61,20 @@ class Round:
     down_s: float
     again_s: float | None
     producers_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A cluster: its validators, whether it takes snapshots and prunes, and who restarts its parties."""
+
+    validators: int
+    prunes: bool
+    supervised: bool
+
+
+def choose_shape(seed: int) -> Shape:
+    """Of five seeds in a row, four prune blocks, three have a supervisor, and one has F = 2."""
+    return Shape(7 if seed % 5 == 4 else 4, prunes=seed % 5 != 3, supervised=seed % 5 in (0, 2, 4))
 
 
 def draw_rounds(random: Random, members: Members, count: int) -> list[Round]:

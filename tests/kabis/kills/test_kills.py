@@ -1,6 +1,8 @@
 """Real clusters under `kill -9`: what was acknowledged is there once, in order, whoever was killed when.
 
-`VERISTREAM_KILL_ROUNDS` says how many rounds; every ten of them have a cluster and a seed of their own.
+`VERISTREAM_KILL_ROUNDS` says how many rounds; every ten of them have a cluster and a seed of their own. The
+seed also says whether the cluster prunes blocks that its snapshots cover, whether a supervisor restarts its
+parties, and whether it tolerates one fault or two.
 With `--log-cli-level=INFO` every cluster says what it went through.
 
 What these rounds cannot show: a kill takes nothing from the system's caches, so that a missing flush is not
@@ -19,8 +21,8 @@ from random import Random
 
 import pytest
 
-from tests.kabis.kills.files import check_files
-from tests.kabis.kills.plan import Round, draw_rounds
+from tests.kabis.kills.files import check_files, count_pruned
+from tests.kabis.kills.plan import Round, choose_shape, draw_rounds
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
 from tests.kabis.kills.trial import Trial, opened
 
@@ -36,14 +38,16 @@ SEEDS = range(-(-ROUNDS // ROUNDS_PER_CLUSTER))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_acknowledged_is_lost_doubled_or_out_of_order(tmp_path: Path, seed: int) -> None:
     began_s, count = time.monotonic(), min(ROUNDS_PER_CLUSTER, ROUNDS - seed * ROUNDS_PER_CLUSTER)
-    with opened(tmp_path) as trial:
+    shape = choose_shape(seed)
+    with opened(tmp_path, shape=shape) as trial:
         rounds = draw_rounds(Random(seed), trial.members, count)
         for number, each in enumerate(rounds):
             _LOGGER.debug("seed %d, round %d: %s", seed, number, each)
             trial.run(each)
         trial.strike(trial.members.everybody)
         ledger = check_files(trial.cluster.folder)
-        trial.cluster.start()
+        assert (count_pruned(trial.cluster.folder) > 0) is shape.prunes or count < ROUNDS_PER_CLUSTER
+        trial.start(trial.members.parties)
         trial.check_from_beginning([ledger.partition(TOPIC, each).next_index for each in range(PARTITIONS)])
     tell(trial, seed, rounds, time.monotonic() - began_s)
 
@@ -52,8 +56,9 @@ def tell(trial: Trial, seed: int, rounds: list[Round], seconds: float) -> None:
     """Says what a cluster went through."""
     told = trial.told().values()
     _LOGGER.info(
-        "seed %d: %d rounds (%s), killed %s; %d events pushed, %d acknowledged, %d delivered; %.0f s",
+        "seed %d: %s, %d rounds (%s), killed %s; %d events pushed, %d acknowledged, %d delivered; %.0f s",
         seed,
+        choose_shape(seed),
         len(rounds),
         ", ".join(f"{count} {kind.name}" for kind, count in Counter(each.kind for each in rounds).items()),
         ", ".join(f"{count} {role}" for role, count in trial.kills.items()),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kabis.kills.notes import Notebook, Notes, NotesReader
 from tests.kabis.kills.oracle import Delivered, find_problems
-from tests.kabis.kills.plan import Kind, Members, Round, draw_rounds
+from tests.kabis.kills.plan import Kind, Members, Round, Shape, choose_shape, draw_rounds
 
 
 def history(line: str) -> list[Delivered]:
@@ -114,3 +114,12 @@ def test_rounds_kill_as_many_as_their_kind_says() -> None:
     assert all(validators > 1 or storage > 1 for validators, storage, _ in counts[Kind.BEYOND])
     assert {each[:2] for each in counts[Kind.BEYOND]} >= {(4, 3), (2, 0), (0, 2), (4, 0), (0, 3)}
     assert all(len(set(each.victims)) == len(each.victims) for each in rounds)
+
+
+def test_shapes_come_in_turn() -> None:
+    shapes = [choose_shape(seed) for seed in range(5)]
+    assert shapes[0] == Shape(4, prunes=True, supervised=True)
+    assert shapes[4] == Shape(7, prunes=True, supervised=True)
+    assert [each.prunes for each in shapes].count(True) == 4
+    assert [each.supervised for each in shapes].count(True) == 3
+    assert [choose_shape(seed) for seed in range(5, 10)] == shapes

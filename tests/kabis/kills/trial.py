@@ -1,11 +1,13 @@
 """A cluster, producers and a consumer under kills: strike, start again, look at what became of events.
 
-Parties are processes as `veristream kabis up` starts them, producers are processes with a journal. The
+Parties are processes as `veristream kabis up` starts them, producers are processes with a journal. Who
+starts parties again is the trial, at the times of the plan, or a supervisor, as soon as it may. The
 consumer lives through all of it in the process of the test, and carries on where it was.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -16,18 +18,26 @@ from pathlib import Path
 
 from tests.kabis.kills.notes import Notes, NotesReader, Place
 from tests.kabis.kills.oracle import Delivered, find_problems
-from tests.kabis.kills.plan import Kind, Members, Round
+from tests.kabis.kills.plan import Kind, Members, Round, Shape
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
+from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.restarts import Policy
+from veristream.kabis.operations.supervisor import Supervisor
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
 
 ROOT = Path(__file__).parents[3]
 PRODUCERS = ("anna", "bert", "cleo")
+PLAIN = Shape(validators=4, prunes=False, supervised=False)
+PRUNING = "[snapshots]\nevery_blocks = 20\nkeep_blocks = 40\nsegment_bytes = 65536\n"
+"""Small, so that a validator that was down for a while, and every client that comes, needs a snapshot."""
+ENDED = re.compile(r"\S+ (was killed|was stopped|ended with exit code) ")
+EAGER = Policy(first_s=0.1, last_s=0.5, failures_max=1000)
 
 
 class FoundProblemsError(AssertionError):
@@ -47,6 +57,9 @@ class Trial:
     notes: Path
     producers: tuple[str, ...]
     hasty: bool = False
+    supervised: bool = False
+    supervisor: Supervisor | None = None
+    told_by_supervisor: list[str] = field(default_factory=list)
     readers: dict[str, NotesReader] = field(init=False)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     delivered: list[Delivered] = field(default_factory=list)
@@ -56,6 +69,10 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.readers = {name: NotesReader(self.notes / name) for name in self.producers}
+        if self.supervised:
+            self.supervisor = Supervisor(
+                self.cluster, StartOptions(), self.told_by_supervisor.append, EAGER
+            )
 
     @property
     def members(self) -> Members:
@@ -73,14 +90,18 @@ class Trial:
 
     def strike(self, victims: Iterable[str]) -> None:
         """Kills all of them at once, then waits until they are gone; none may have ended before."""
-        struck = {name: self._process(name) for name in victims}
         self._require_alive()
+        struck = {name: self._process(name) for name in victims if self._is_running(name)}
         for process in struck.values():
             process.kill()
         for name, process in struck.items():
             process.communicate(timeout=PATIENCE_S)
             self.kills[self._role(name)] += 1
             (self.running if name in self.producers else self.cluster.running).pop(name)
+
+    def _is_running(self, name: str) -> bool:
+        """Whether it can be killed; a supervisor may wait before it restarts what was killed just now."""
+        return self.supervisor is None or name in (*self.running, *self.cluster.running)
 
     def _process(self, name: str) -> subprocess.Popen[bytes]:
         process = self.running[name] if name in self.producers else self.cluster.running[name].child
@@ -127,26 +148,51 @@ class Trial:
         time.sleep(each.after_s)
         self.strike(each.victims)
         time.sleep(each.down_s)
-        if each.again_s is not None:
-            self.launch(each.victims)
-            time.sleep(each.again_s)
-            self.strike(each.victims)
         producers = [name for name in each.victims if name in self.producers]
         parties = [name for name in each.victims if name not in self.producers]
+        if each.again_s is not None:
+            self.launch(producers if self.supervisor else each.victims)
+            self._supervise(each.again_s)
+            self.strike(each.victims)
         if each.producers_last:
-            self.cluster.start(names=parties)
+            self.start(parties)
             self.check()
             self.launch(producers)
         elif each.kind is Kind.WITHIN:
             self.launch(producers)
-            self.wait_for_progress()  # without the parties
+            self.wait_for_progress()  # without the parties, unless a supervisor is quick
             self.check()
-            self.cluster.start(names=parties)
+            self.start(parties)
         else:
             self.launch(producers)
-            self.cluster.start(names=parties)
+            self.start(parties)
         self.wait_for_progress()
         self.check()
+
+    def start(self, parties: Sequence[str]) -> None:
+        """Has parties come back and waits until they answer; if there is a supervisor, it restarts them."""
+        if self.supervisor is None:
+            self.cluster.start(names=parties)
+        elif not wait_until(lambda: self._are_back(parties), PATIENCE_S):
+            raise FoundProblemsError([f"not restarted: {parties}; {self.told_by_supervisor[-5:]}"])
+
+    def _are_back(self, parties: Sequence[str]) -> bool:
+        self._supervise()
+        running, folder = self.cluster.running, self.cluster.folder
+        return all(
+            name in running and processes.read_ready(folder.party(name)) == running[name].pid
+            for name in parties
+        )
+
+    def _supervise(self, seconds: float = 0.0) -> None:
+        """Has the supervisor, if there is one, look after the parties for so long, or once."""
+        until_s = time.monotonic() + seconds
+        while True:
+            if self.supervisor is not None:
+                self.supervisor.step()
+            if time.monotonic() >= until_s:
+                return
+            time.sleep(0.02)
 
     def wait_for_progress(self) -> None:
         """Waits until every producer that runs was told of an event that it pushed from now on."""
@@ -154,6 +200,7 @@ class Trial:
 
         def is_done() -> bool:
             self._require_alive()
+            self._supervise()
             told = self.told()
             return all(max(told[name].acknowledged, default=-1) > number for name, number in last.items())
 
@@ -164,6 +211,10 @@ class Trial:
         gone = [name for name, process in self.running.items() if process.poll() is not None]
         problems = [f"{name} ended by itself: {self._last_words(name)}" for name in gone]
         problems += [f"{name} ended by itself: {words}" for name, words in self.cluster.ended().items()]
+        # Of those that were killed here, the supervisor does not learn how they ended.
+        problems += [
+            each for each in self.told_by_supervisor if " with exit code " in each or " by " in each
+        ]
         if problems:
             raise FoundProblemsError(problems)
 
@@ -245,15 +296,23 @@ def reading(folder: ClusterFolder) -> Iterator[KabisConsumer]:
 
 
 @contextmanager
-def opened(folder: Path, producers: tuple[str, ...] = PRODUCERS, *, hasty: bool = False) -> Iterator[Trial]:
+def opened(
+    folder: Path,
+    producers: tuple[str, ...] = PRODUCERS,
+    *,
+    hasty: bool = False,
+    shape: Shape = PLAIN,
+) -> Iterator[Trial]:
     """A new cluster whose producers push; all of its processes are gone in the end."""
     (folder / "notes").mkdir()
     with Cluster(ClusterFolder(folder / "cluster")) as cluster:
-        cluster.create()
+        cluster.create(shape.validators)
+        if shape.prunes:
+            cluster.folder.settings_path.write_text(PRUNING, encoding="utf-8")
         cluster.start()
         _prepare(cluster.folder, producers)
         with reading(cluster.folder) as consumer:
-            trial = Trial(cluster, consumer, folder / "notes", producers, hasty)
+            trial = Trial(cluster, consumer, folder / "notes", producers, hasty, shape.supervised)
             try:
                 trial.launch(producers)
                 trial.wait_for_progress()

@@ -33,7 +33,7 @@ from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.turns import Bound, Turns
 from veristream.kabis.ordering.validator import Settings
-from veristream.kabis.protocol.actions import JoinGroup
+from veristream.kabis.protocol.actions import JoinGroup, SetTopic
 from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.genesis import find_problem
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
@@ -113,6 +113,29 @@ def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path
     run_alone(tmp_path, test)
     with Log(tmp_path / "blocks") as blocks:
         assert BlockStore(blocks).height == 1
+
+
+def test_who_submits_what_no_honest_client_would_is_noted(tmp_path: Path) -> None:
+    forged = make_topic()[:-64] + bytes(64)
+    topic = act("alice", 1, SetTopic("mine", 1, validated=True))
+    old = act("alice", 1, JoinGroup("group", "i", (), 30_000))
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        records.permitted.set()
+        service, noted = Service(node), list[tuple[str, str]]()
+        service.note = lambda peer, limit: noted.append((peer.name, limit))
+        for transaction in (b"junk", forged, topic, old):
+            await service.answer(ALICE, bytes((Operation.SUBMIT,)) + transaction)
+        while node.published < 1:
+            await node.wait_for_block()
+        again = act("alice", 1, JoinGroup("another", "i", (), 30_000))
+        await service.answer(ALICE, bytes((Operation.SUBMIT,)) + again)
+        assert noted == [("alice", "bad transactions")] * 3
+        node._to_admit.author_max = Bound(0, 0)
+        await service.answer(ALICE, bytes((Operation.SUBMIT,)) + old)
+        assert noted[3:] == [("alice", "too many transactions")]
+
+    run_alone(tmp_path, test)
 
 
 def test_an_answer_with_blocks_is_short(tmp_path: Path) -> None:

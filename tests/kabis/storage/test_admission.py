@@ -22,7 +22,7 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.admission import BehindError, Gate, StorageRefusedError, WaitingLimits
-from veristream.kabis.storage.chain import ChainView, follow_chain
+from veristream.kabis.storage.chain import PAUSE_S, ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.messages import Operation
 from veristream.kabis.storage.party import StorageParty
@@ -135,6 +135,44 @@ def test_a_producer_may_leave_only_so_much_and_others_are_served() -> None:
     assert flood(party, large[2:]) == flood(party, bobs[1:]) == 0 and party.log.size_bytes == size
 
 
+def test_refusals_do_not_look_at_all_streams_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is looked through once for each block that the party has seen, not for each request."""
+    chain = chain_with_topic()
+    party = Party(chain)
+    settled, settle = [], StorageCore.settle
+
+    def count(core: StorageCore) -> int:
+        settled.append(party.view.height)
+        return settle(core)
+
+    monkeypatch.setattr(StorageCore, "settle", count)
+    batches = [batch_of(b"x", sequence=number) for number in range(20)]
+    assert flood(party, batches) == 4 and settled == [1]
+    chain.block()
+    party.follow()
+    assert flood(party, batches[4:]) == 0 and settled == [1, 2]
+
+
+def test_who_waits_for_the_next_look_does_not_make_the_party_look_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def test() -> None:
+        view = ChainView(chain_with_topic().ledger.genesis)
+        waiting = asyncio.ensure_future(view.look_again(60.0))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        await view.rest(60.0)
+        await waiting
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+    assert slept[0] == PAUSE_S
+
+
 def test_what_is_admitted_makes_room() -> None:
     chain = chain_with_topic()
     party = Party(chain)
@@ -201,6 +239,8 @@ def test_a_request_waits_for_the_party_to_read_the_chain_again() -> None:
         log = MemoryLog()
         core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log, gate=Gate(view))
         party = StorageParty(core, log, 0.001)
+        noted: list[tuple[str, str]] = []
+        party.note = lambda peer, limit: noted.append((peer.name, limit))
         tasks = [
             asyncio.ensure_future(party.committer.run()),
             asyncio.ensure_future(follow_chain(view, Answering(chain), every_s=3600)),
@@ -216,6 +256,7 @@ def test_a_request_waits_for_the_party_to_read_the_chain_again() -> None:
         request = Attached(bytes((Operation.STORE,)) + nowhere.digest(), nowhere.encode())
         with pytest.raises(RequestError, match="no partition nowhere-0 up to block 2"):
             await party.answer_attached(peer, request)
+        assert noted == [("alice", "refused requests")]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

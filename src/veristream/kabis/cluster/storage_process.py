@@ -142,6 +142,7 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
     server = await serve(
         options.listen, identity, directory.authorize, handlers, limits, encrypt=options.encrypt
     )
+    party.note = server.note
     ordering = open_ordering(options.genesis, identity) if options.follow else None
     tasks = [
         asyncio.create_task(party.committer.run()),

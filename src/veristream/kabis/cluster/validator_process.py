@@ -157,6 +157,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     server = await serve(
         options.listen, identity, service.authorize, service.handlers, options.process.to_limits()
     )
+    service.note = server.note
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))
     joining = asyncio.create_task(join_by_snapshot(node, identity))

@@ -10,12 +10,20 @@ from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.store import PrunedError
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.wire.connection import Handlers, Later, RequestError
+from veristream.kabis.protocol.outcomes import Reason, Refused
+from veristream.kabis.wire.connection import Handlers, Later, Note, RequestError, note_nothing
 from veristream.kabis.wire.handshake import Peer, Role
 
 READ_BYTES_MAX = 512 << 10
 """So few that an answer is made within milliseconds: meanwhile votes wait."""
 WAIT_MS_MAX = 30_000
+BLAMED = frozenset(
+    {
+        *(Reason.TOO_MANY, Reason.MALFORMED, Reason.BAD_SIGNATURE, Reason.NOT_ADMIN, Reason.NO_RIGHT),
+        *(Reason.TOO_FEW_RECEIPTS, Reason.WRONG_RECEIPT, Reason.UNKNOWN_PARTY),
+    }
+)
+"""Refusals that are noted with the client's name; the others may happen to anybody who lags behind."""
 
 
 class Service:
@@ -25,6 +33,7 @@ class Service:
         self._node = node
         self._anonymous = anonymous
         self.handlers = Handlers(self.answer, node.receive)
+        self.note: Note = note_nothing
 
     def authorize(self, peer: Peer) -> str | None:
         """Returns why a peer is refused, or None; keys of clients are looked up on the current ledger."""
@@ -88,7 +97,12 @@ class Service:
             raise RequestError(
                 f"{len(transaction)} bytes; a transaction has at most {TRANSACTION_BYTES_MAX}"
             )
-        return requests.encode_outcome(await self._node.admit(transaction, peer.name))
+        outcome = await self._node.admit(transaction, peer.name)
+        if isinstance(outcome, Refused) and outcome.reason in BLAMED:
+            self.note(
+                peer, "too many transactions" if outcome.reason is Reason.TOO_MANY else "bad transactions"
+            )
+        return requests.encode_outcome(outcome)
 
     async def _read(self, request: requests.Read) -> Later:
         """Reads blocks; waits for the first one up to the time that the client allows."""

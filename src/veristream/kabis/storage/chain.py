@@ -52,6 +52,8 @@ from veristream.kabis.storage.admitted import AdmittedOrder, AdmittedStream
 
 _LOGGER = logging.getLogger(__name__)
 
+PAUSE_S = 0.02
+"""How long a party leaves validators alone between two looks, however many requests wait for the next."""
 FOLLOW_EVERY_S = 1.0
 BLOCKS_AT_ONCE = 100
 SNAPSHOT_GAP = 100
@@ -290,6 +292,7 @@ class ChainView:
         """Waits until somebody wants to look again, up to a time; tells those who wait that it was read."""
         self._looked.set()
         self._looked = asyncio.Event()
+        await asyncio.sleep(min(seconds, PAUSE_S))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wanted.wait()

@@ -104,6 +104,7 @@ class StorageCore:
         self._streams: dict[StreamName, Ranges] = {}
         self._seconds: dict[tuple[StreamName, int], tuple[int, int]] = {}  # position and size
         self._settled: dict[StreamName, int] = {}
+        self._settled_height = -1
         self._convicted: set[StreamName] = set()
         self._partitions: dict[PartitionName, Ranges] = {}
         self._plain: dict[PartitionName, Ranges] = {}
@@ -180,8 +181,9 @@ class StorageCore:
 
     def _require_room(self, gate: Gate, producer: str, size_bytes: int) -> None:
         """Raises BehindError if too much of the producer, or of all, waits for its admission."""
-        if self.waiting.find_excess(producer, size_bytes, gate.limits) is not None:
-            self.settle()
+        excess = self.waiting.find_excess(producer, size_bytes, gate.limits)
+        if excess is not None and self._settled_height < gate.view.height:
+            self.settle()  # not for each request: it looks at all streams, and only blocks change anything
         excess = self.waiting.find_excess(producer, size_bytes, gate.limits)
         if excess is not None:
             raise BehindError(f"{excess}; try again later")
@@ -304,6 +306,7 @@ class StorageCore:
         that has ended. One pair of headers with one number stays for each stream: it convicts its producer.
         """
         assert self.gate is not None, "only the chain decides"
+        self._settled_height = self.gate.view.height
         dead: set[int] = set()
         for stream, ranges in self._streams.items():
             view, settled = self.gate.view, self._settled.get(stream, 0)

@@ -39,7 +39,7 @@ from veristream.kabis.storage.messages import (
     reply,
     split_request,
 )
-from veristream.kabis.wire.connection import Attached, Handlers, Later, RequestError
+from veristream.kabis.wire.connection import Attached, Handlers, Later, Note, RequestError, note_nothing
 from veristream.kabis.wire.handshake import Peer, Role
 
 _LOGGER = logging.getLogger(__name__)
@@ -154,11 +154,12 @@ class StorageParty:
         self._full = False
         self.committer = Committer(log.sync, log.durable, interval_s)
         self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
+        self.note: Note = note_nothing
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached | Later:
         """Returns the answer to one request. Raises RequestError if there is none."""
         operation, rest = _permitted(peer, body)
-        with self._refusals():
+        with self._refusals(peer):
             return await self._do(peer, operation, rest)
 
     async def answer_attached(self, peer: Peer, request: Attached) -> bytes | Attached:
@@ -166,18 +167,19 @@ class StorageParty:
         operation, rest = _permitted(peer, request.body)
         if operation is not Operation.STORE:
             raise RequestError(f"nothing may be attached to {operation.name.lower()}")
-        with self._refusals():
+        with self._refusals(peer):
             return await self._store(peer, decode_digest(rest), request.contents)
 
     @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turns refusals and failures of the log into errors for the peer.
+    def _refusals(self, peer: Peer) -> Iterator[None]:
+        """Turns refusals and failures of the log into errors for the peer, and notes whom it refused.
 
         A full disk is logged once, not for each request that it refuses.
         """
         try:
             yield
         except StorageRefusedError as error:
+            self.note(peer, "refused requests")
             raise RequestError(str(error)) from error
         except Full as failure:
             if not self._full:

@@ -30,8 +30,10 @@ from veristream.kabis.wire.handlers import (
     Handlers,
     Later,
     Limits,
+    Note,
     PeerRefusedError,
     RequestError,
+    note_nothing,
 )
 from veristream.kabis.wire.handshake import (
     HANDSHAKE_BYTES_MAX,
@@ -62,8 +64,10 @@ __all__ = [
     "Handlers",
     "Later",
     "Limits",
+    "Note",
     "PeerRefusedError",
     "RequestError",
+    "note_nothing",
 ]
 
 

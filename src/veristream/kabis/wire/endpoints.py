@@ -36,7 +36,7 @@ from veristream.kabis.wire.handshake import (
 )
 from veristream.kabis.wire.listening import Listening, listen
 from veristream.kabis.wire.quotas import Quotas, file_limit
-from veristream.kabis.wire.refusals import ASK
+from veristream.kabis.wire.refusals import ASK, call_peer
 from veristream.kabis.wire.sides import ClientConnection, ServerConnection
 from veristream.kabis.wire.turns import Turns
 
@@ -105,6 +105,10 @@ class Server:
     def connections(self) -> tuple[ServerConnection, ...]:
         """All connections that are open or opening."""
         return tuple(each for each in self.door.everybody if isinstance(each, ServerConnection))
+
+    def note(self, peer: Peer, limit: str) -> None:
+        """Counts that an authorized peer hit a limit of the party behind this server."""
+        self.door.refusals.note(call_peer(peer), limit)
 
     def recheck(self, authorize: Authorize | None = None) -> None:
         """Closes the open connections of peers that are not authorized any more."""

@@ -48,6 +48,14 @@ Authorize = Callable[[Peer], str | None]
 """Returns why a peer that has proved its key is refused, or None if it is admitted."""
 
 
+Note = Callable[[Peer, str], None]
+"""Notes that a peer hit a limit, for who asks a party whom it refused; see `refusals`."""
+
+
+def note_nothing(_peer: Peer, _limit: str) -> None:
+    """Notes nothing."""
+
+
 async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
     raise RequestError("nothing is answered here")
 

@@ -182,6 +182,12 @@ def test_a_client_that_broke_the_rules_has_to_wait_and_a_party_does_not() -> Non
     with_door(test)
 
 
+def test_a_validator_takes_fewer_bytes_unless_it_is_told_otherwise() -> None:
+    assert Quotas().of_validator() == Quotas(bytes_per_s=float(2 << 20))
+    assert Quotas(transaction_bytes_per_s=5.0).of_validator().bytes_per_s == 5.0
+    assert Quotas(bytes_per_s=3.0).of_validator().bytes_per_s == 3.0
+
+
 @pytest.mark.parametrize("field_name", ["connections_max", "files_reserved", "bytes_per_s"])
 def test_quotas_are_positive_and_leave_room_for_files(field_name: str) -> None:
     with pytest.raises(ModelError, match=f"the quota {field_name} must be positive"):

@@ -18,6 +18,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -154,9 +155,9 @@ def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
 async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
     identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
-    server = await serve(
-        options.listen, identity, service.authorize, service.handlers, options.process.to_limits()
-    )
+    limits = options.process.to_limits()
+    limits = changed(limits, quotas=limits.quotas.of_validator())
+    server = await serve(options.listen, identity, service.authorize, service.handlers, limits)
     service.note = server.note
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))

@@ -11,7 +11,7 @@ from veristream.kabis.ledger.state import State
 from veristream.kabis.protocol.actions import Right, to_administer, to_join, to_read
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
-from veristream.kabis.protocol.outcomes import Reason, require
+from veristream.kabis.protocol.outcomes import Reason, RefusedError, require
 from veristream.kabis.protocol.transactions import Evict
 
 MemberKey = tuple[str, str, str]
@@ -56,7 +56,8 @@ def require_admin(context: Context, name: str, topic: str | None = None) -> None
 
 def require_right(context: Context, name: str, right: Right) -> None:
     """Requires that a client has a right in this block."""
-    require(has_right(context, name, right), Reason.NO_RIGHT, f"{name} needs {right}")
+    if not has_right(context, name, right):
+        raise RefusedError(Reason.NO_RIGHT, f"{name} needs {right}")
 
 
 def require_reader(context: Context, name: str, group: str, topics: Iterable[str]) -> None:
@@ -68,7 +69,8 @@ def require_reader(context: Context, name: str, group: str, topics: Iterable[str
 def require_member(context: Context, member: MemberKey) -> None:
     """Requires that a member of a group still has the rights that it needs."""
     right = _find_lacking(context, member)
-    require(right is None, Reason.NO_RIGHT, f"{member[1]} needs {right}")
+    if right is not None:
+        raise RefusedError(Reason.NO_RIGHT, f"{member[1]} needs {right}")
 
 
 def is_entitled(context: Context, evicted: Evict) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veristream.errors import EnvironmentFailure, ModelError
 
@@ -18,7 +18,8 @@ class Quotas:
     `connections_for_parties` places are kept for validators, storage parties and admins. `files_reserved`
     open files are kept for the party's own logs, and are never used for connections. Bytes that are
     *unsent* belong to answers which the peer has not read yet. A client that breaks the rules of the wire
-    is refused for `ban_s`.
+    is refused for `ban_s`. A validator takes fewer bytes than a storage party: every validator reads and
+    judges each transaction several times.
     """
 
     connections_max: int = 4096
@@ -32,6 +33,7 @@ class Quotas:
     request_bytes_per_identity: int = 64 << 20
     unsent_bytes_per_identity: int = 32 << 20
     bytes_per_s: float = float(256 << 20)
+    transaction_bytes_per_s: float = float(2 << 20)
     requests_per_s: float = 2000.0
     ban_s: float = 5.0
 
@@ -39,6 +41,10 @@ class Quotas:
         for name in self.__slots__:
             if getattr(self, name) <= 0:
                 raise ModelError(f"the quota {name} must be positive", hint="leave it out for the default")
+
+    def of_validator(self) -> Quotas:
+        """Returns the quotas of a validator, whose requests are transactions or short."""
+        return replace(self, bytes_per_s=min(self.bytes_per_s, self.transaction_bytes_per_s))
 
     def places(self, files: int) -> int:
         """Returns how many connections fit the limit of open files. Raises EnvironmentFailure if none."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder
@@ -19,8 +19,9 @@ from veristream.kabis.protocol.actions import Retention, SetRetention, SetTopic
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SecretKey, make_key
+from veristream.kabis.protocol.members import Party, StorageMode
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     VoteKind,

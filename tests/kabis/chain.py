@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -15,12 +15,14 @@ from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, Party, StorageMode
 from veristream.kabis.protocol.keys import SecretKey, make_key
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Admitted, Done, Effect, Outcome
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
     StorageReceipt,
     VoteKind,
+    quorum,
     sign_storage_receipt,
     vote_bytes,
 )
@@ -107,6 +109,17 @@ def vote(
 def certificate_for(block: Block, voters: Sequence[int] = (0, 1, 2)) -> CommitCertificate:
     header = block.header
     return certify([vote(number, header.block_id(), header.height) for number in voters])
+
+
+def certificate_of_members(
+    block: Block, members: Members, keys: Mapping[bytes, SecretKey], voters: Sequence[int] | None = None
+) -> CommitCertificate:
+    """Votes of these members for the block: of the voters, or of as many as a quorum needs."""
+    header = block.header
+    message = vote_bytes(CHAIN, VoteKind.PRECOMMIT, header.height, 0, header.block_id())
+    numbers = range(quorum(len(members.validators))) if voters is None else voters
+    signatures = [(number, keys[members.validators[number].public].sign(message)) for number in numbers]
+    return CommitCertificate(header.height, 0, header.block_id(), tuple(signatures))
 
 
 @dataclass

@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
+from veristream.kabis.ledger.certified import CertifiedHeader
+from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
 from veristream.kabis.ledger.sections import SECTIONS
 from veristream.kabis.ledger.state import Ending, Key
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.actions import Operation, Resource, Rule
@@ -16,6 +18,7 @@ from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
 from veristream.kabis.protocol.codec import Coded
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote, Votes
+from veristream.kabis.protocol.members import MemberRole, Members, Party, Possession, StorageMode
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
@@ -78,7 +81,19 @@ offsets = st.dictionaries(st.tuples(names, u32), u64, max_size=3).map(
     lambda found: tuple((*place, index) for place, index in sorted(found.items()))
 )
 rules = st.builds(Rule, st.sampled_from(Resource), names, st.sampled_from(Operation), names)
+parties = st.builds(Party, names, digests, names)
+members = st.builds(
+    Members,
+    *(u16, st.sampled_from(StorageMode)),
+    *(st.lists(parties, max_size=3).map(tuple) for _ in range(2)),
+)
+possessions = st.dictionaries(st.tuples(st.sampled_from([1, 2]), names), signatures, max_size=3).map(
+    lambda found: tuple(
+        Possession(MemberRole(role), name, signature) for (role, name), signature in sorted(found.items())
+    )
+)
 actions = st.one_of(
+    st.builds(act.SetMembers, members, u64, possessions),
     st.builds(act.SetTopic, names, u32, st.booleans()),
     st.builds(act.RegisterKey, names, u32, digests, signatures),
     st.builds(act.RotateKey, digests, signatures),
@@ -122,6 +137,7 @@ section_key_proofs = st.builds(SectionKeyProof, keys.filter(lambda key: any(key.
 leaf_key_proofs = st.builds(LeafKeyProof, keys, paths)
 key_proofs = section_key_proofs | leaf_key_proofs
 certified = st.builds(CertifiedHeader, block_headers, certificates | comet_certificates)
+handovers = st.lists(st.builds(Handover, certified, u64, members, paths), max_size=2).map(tuple)
 event_receipts = st.builds(
     EventReceipt,
     leaf=st.binary(max_size=20),
@@ -133,6 +149,7 @@ event_receipts = st.builds(
     block=certified,
     key_proof=key_proofs,
     key_block=st.none() | certified,
+    handovers=handovers,
 )
 
 CODED: dict[str, st.SearchStrategy[Coded]] = {

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from veristream.kabis.client.pushes import Acknowledged, Pushed, PushedMany
     from veristream.kabis.cluster.access import Access
     from veristream.kabis.cluster.folder import ClusterFolder
+    from veristream.kabis.ledger.certified import ReceiptError
     from veristream.kabis.ledger.event_receipts import (
         EventReceipt,
-        ReceiptError,
         VerifiedReceipt,
         export_receipt,
         verify_receipt,
@@ -115,9 +115,9 @@ _HOMES = {
     ),
     "veristream.kabis.cluster.access": ("Access",),
     "veristream.kabis.cluster.folder": ("ClusterFolder",),
+    "veristream.kabis.ledger.certified": ("ReceiptError",),
     "veristream.kabis.ledger.event_receipts": (
         "EventReceipt",
-        "ReceiptError",
         "VerifiedReceipt",
         "export_receipt",
         "verify_receipt",

@@ -8,8 +8,9 @@ from hashlib import blake2b, sha256
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, Party, StorageMode
+from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis
 from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.members import Party, StorageMode
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action, submit

@@ -20,8 +20,7 @@ from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
-from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate, CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Signer

@@ -13,7 +13,7 @@ from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.log.disk.log import Gap, LogRecord, Lost
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError, Octets
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName

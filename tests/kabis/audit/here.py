@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.kabis.audit import disk
 from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.findings import Finding, Tally
+from veristream.kabis.audit.history import find_history
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Ordered, Registry, read_facts
 from veristream.kabis.protocol.blocks import CertifiedBlock
@@ -43,8 +44,8 @@ class Read:
         return groups
 
 
-def read_ledger(genesis: Genesis, blocks: Iterable[CertifiedBlock]) -> Read:
-    rows = list(scan_blocks(genesis, blocks))
+def read_ledger(genesis: Genesis, blocks: Sequence[CertifiedBlock]) -> Read:
+    rows = list(scan_blocks(find_history(genesis, blocks), blocks))
     facts = [Fact(row.height, row.number, row.body) for row in rows if row.what == What.FACT]
     registry, findings = read_facts(genesis, facts)
     registry.retain(
@@ -93,7 +94,7 @@ def audit_files(folder: Path) -> tuple[list[Finding], list[Tally]]:
     read = read_ledger(genesis, blocks)
     stored = [
         each
-        for segment in disk.storage_segments(folder, genesis)
+        for segment in disk.storage_segments(folder, find_history(genesis, blocks).storage_names())
         for each in disk.read_stored(segment, read.registry, None)
     ]
     return judge_all(read, stored)

@@ -19,6 +19,7 @@ from tests.kabis.chain import (
     submitted,
     vote,
 )
+from veristream.kabis.audit.history import History
 from veristream.kabis.audit.plan import What, check_ranges, scan_blocks
 from veristream.kabis.protocol.actions import JoinGroup
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock, transactions_root
@@ -58,7 +59,7 @@ def found(blocks: list[CertifiedBlock]) -> list[tuple[str, str, int, int, str]]:
 
 def test_a_good_chain_gives_its_batches_its_facts_and_its_range() -> None:
     blocks = chain_of(submitted(FIRST), submitted(SECOND))
-    rows = list(scan_blocks(GENESIS, blocks))
+    rows = list(scan_blocks(History(GENESIS), blocks))
     assert [row.what for row in rows] == [What.FACT, What.FACT, What.BATCH, What.BATCH, What.RANGE]
     batch, covered = rows[3], rows[4]
     assert (batch.height, batch.sequence, batch.count, batch.digest) == (3, 2, 1, SECOND.digest())
@@ -73,7 +74,7 @@ def test_what_consumer_groups_do_is_passed_over() -> None:
     chain = chain_with_topic()
     chain.block(chain.act("bob", JoinGroup("g", "i", ("orders",), 10_000)))
     blocks = [CertifiedBlock(block, certificate_for(block)) for block in chain.blocks]
-    assert [row.what for row in scan_blocks(GENESIS, blocks)] == [What.FACT, What.FACT, What.RANGE]
+    assert [row.what for row in scan_blocks(History(GENESIS), blocks)] == [What.FACT, What.FACT, What.RANGE]
 
 
 def spoilt(receipt: StorageReceipt) -> StorageReceipt:
@@ -96,7 +97,7 @@ def spoilt(receipt: StorageReceipt) -> StorageReceipt:
 def test_receipts_that_do_not_verify(receipts: list[StorageReceipt], party: str, detail: str) -> None:
     blocks = chain_of(Submit(FIRST.signed, tuple(receipts)))
     assert found(blocks) == [("unverifiable_receipt", party, 0, 2, detail)]
-    (batch,) = [row for row in scan_blocks(GENESIS, blocks) if row.what == What.BATCH]
+    (batch,) = [row for row in scan_blocks(History(GENESIS), blocks) if row.what == What.BATCH]
     assert party not in batch.vouched
 
 
@@ -132,7 +133,7 @@ def test_a_block_that_does_not_follow_is_told_within_a_range_and_between_ranges(
     ranges = [
         row
         for part in ([one], [two], [three])
-        for row in scan_blocks(GENESIS, part)
+        for row in scan_blocks(History(GENESIS), part)
         if row.what == What.RANGE
     ]
     assert list(check_ranges(GENESIS, ranges[::-1])) == []
@@ -146,5 +147,7 @@ def test_a_height_that_is_left_out_is_told_even_where_the_ids_fit() -> None:
     blocks = [one, CertifiedBlock(higher, certificate_for(higher))]
     gap = ("unverifiable_receipt", "", -1, 3, "block 3 does not follow the previous block")
     assert found(blocks) == [gap]
-    ranges = [row for block in blocks for row in scan_blocks(GENESIS, [block]) if row.what == What.RANGE]
+    ranges = [
+        row for block in blocks for row in scan_blocks(History(GENESIS), [block]) if row.what == What.RANGE
+    ]
     assert [each.height for each in check_ranges(GENESIS, ranges)] == [3]

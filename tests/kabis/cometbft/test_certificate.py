@@ -14,7 +14,7 @@ import pytest
 from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.cometbft import headers
 from veristream.kabis.cometbft.application import address_of
-from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.blocks import Certificate, read_certificate, write_certificate
 from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote
 from veristream.kabis.protocol.receipts import (

@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 from tests.kabis import strategies as known
 from tests.kabis.chain import key_of, make_genesis
 from veristream import kabis
+from veristream.kabis.client import checkpoint
 from veristream.kabis.cometbft import abci, application
 from veristream.kabis.ledger import groups, snapshot, state, tables
 from veristream.kabis.ledger import leaves as state_leaves
 from veristream.kabis.ledger.access import Closing, Span
-from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
+from veristream.kabis.ledger.certified import CertifiedHeader
+from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
 from veristream.kabis.ledger.state import Key
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.log.kafka import frames
@@ -36,6 +39,7 @@ from veristream.kabis.protocol.batch import Batch, BatchHeader, PackedBatch, Sig
 from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend, PlainEntry, PlainSlice
@@ -181,7 +185,13 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     groups.Presence: st.builds(groups.Presence, u32, u64),
     groups.Subscription: st.builds(groups.Subscription, known.topics),
     snapshot.Chunk: st.builds(snapshot.Chunk, u32, many(st.tuples(blobs, blobs))),
-    snapshot.Manifest: st.builds(snapshot.Manifest, known.block_headers, known.certified, u64, u32),
+    snapshot.Manifest: st.builds(
+        snapshot.Manifest, known.block_headers, known.certified, u64, u32, known.handovers
+    ),
+    Handover: st.builds(Handover, known.certified, u64, known.members, known.paths),
+    Members: known.members,
+    act.SetMembers: st.builds(act.SetMembers, known.members, u64, known.possessions),
+    checkpoint.Known: st.builds(checkpoint.Known, known.certified, known.handovers),
     CertifiedHeader: known.certified,
     EventReceipt: known.event_receipts,
     act.SetTopic: st.builds(act.SetTopic, names, u32, st.booleans()),

@@ -380,6 +380,7 @@ def make_attempts(chain: Chain) -> dict[type, tx.Transaction]:
         act.SetRole("bob", "auditors", held=True),
         act.SetClosed(False),
         act.SetQuota(act.Quota(9, 9, 9)),
+        act.SetMembers(chain.ledger.genesis.members, chain.ledger.height + 5, ()),
     ]
     signed = {type(action): chain.act("bob", action) for action in attempts}
     return {tx.Submit: submitted(batch_of(b"b", producer="bob")), **signed}

@@ -16,11 +16,12 @@ from tests.kabis.chain import (
     submitted,
     vote,
 )
+from veristream.kabis.client.checkpoint import Known
 from veristream.kabis.cometbft import application
 from veristream.kabis.ledger import leaves, sections, snapshot, state, tables, trie
 from veristream.kabis.ledger.access import Closing, Span
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.event_receipts import (
-    CertifiedHeader,
     EventReceipt,
     export_receipt,
     make_receipt,
@@ -28,6 +29,7 @@ from veristream.kabis.ledger.event_receipts import (
 )
 from veristream.kabis.ledger.groups import Group, GroupHead, Member, Presence, Subscription
 from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import keys, records, seal
@@ -38,7 +40,15 @@ from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.codec import ZERO_DIGEST, Encoded
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote, Votes, encode_anchor
-from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import (
+    MemberRole,
+    Members,
+    Party,
+    Possession,
+    StorageMode,
+    member_possession_bytes,
+)
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
@@ -132,6 +142,17 @@ BLOCK_HEADER_MAX = BlockHeader(
 )
 CERTIFIED = CertifiedHeader(BLOCK.header, CERTIFICATE)
 CERTIFIED_COMET = CertifiedHeader(BLOCK_HEADER_MAX, COMET)
+MEMBERS = Members(
+    0, StorageMode.PAPER, (Party("v", digest(1), "h:1"),), (Party("s", digest(2), "[::1]:65535"),)
+)
+MEMBERS_MAX = Members(
+    U16_MAX, StorageMode.TOLERANT, (), (Party(LONG, digest(255), "a" * 300), Party(UNICODE, digest(3)))
+)
+POSSESSIONS = (
+    Possession(MemberRole.VALIDATOR, "b", signature(1)),
+    Possession(MemberRole.STORAGE, "a", signature(2)),
+)
+HANDOVER = Handover(CERTIFIED, 9, MEMBERS, (digest(4), digest(5)))
 
 
 def proof_of(role: handshake.Role, name: str) -> handshake._Proof:
@@ -278,6 +299,16 @@ VALUES: tuple[Encoded, ...] = (
     *(act.SetClosed(True), act.SetClosed(False)),
     *(act.Quota(1, 2, 3), act.Quota(U32_MAX, 0, U32_MAX)),
     *(act.SetQuota(act.Quota(1, 2, 3)), act.SetQuota(act.Quota(0, U32_MAX, 0))),
+    *(
+        MEMBERS,
+        MEMBERS_MAX,
+        act.SetMembers(MEMBERS, 9, ()),
+        act.SetMembers(MEMBERS_MAX, U64_MAX, POSSESSIONS),
+    ),
+    *(HANDOVER, Handover(CERTIFIED_COMET, U64_MAX, MEMBERS_MAX, ())),
+    snapshot.Manifest(BLOCK.header, CERTIFIED, 3, 1, (HANDOVER,)),
+    EventReceipt(b"leaf", 1, (digest(20),), SUBMIT, 2, (), CERTIFIED, LEAF_PROOF, CERTIFIED, (HANDOVER,)),
+    *(Known(CERTIFIED), Known(CERTIFIED, (HANDOVER, HANDOVER))),
     *(Span(0), Span(U64_MAX, U64_MAX), Closing(True, 0), Closing(False, U64_MAX)),
 )
 """At least two values of every class that has an encoding of its own."""
@@ -323,6 +354,8 @@ def list_statements() -> Iterator[tuple[str, bytes]]:
         yield "vote", vote_bytes(CHAIN, kind, U64_MAX, U32_MAX, digest(1))
         yield "vote", vote_bytes(CHAIN, kind, 1, 0, None)
     yield "possession", keys.possession_bytes(CHAIN, UNICODE, U32_MAX)
+    for role in MemberRole:
+        yield "possession of a member", member_possession_bytes(CHAIN, role, UNICODE)
     yield "signed action", tx.signed_bytes(CHAIN, tx.Signed("admin", 1, 2, HOLE, b""))
     for said in (PROPOSAL, PROPOSAL_AGAIN, PREVOTE, PRECOMMIT):
         yield "consensus statement", messages.sign_bytes(CHAIN, said)

@@ -11,12 +11,14 @@ Files are only read. A log that is being written, or was torn by a crash, ends a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import BatchCopy, Condition, inspect
+from veristream.kabis.audit.history import CHANGE_TAG, History, find_history
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import (
@@ -55,8 +57,12 @@ class Damage:
 
 
 def block_segments(folder: Path, genesis: Genesis) -> list[Segment]:
-    """Returns the block files of the validator with the most blocks in the folder."""
-    found = {party.name: segment_paths(folder / party.name / "blocks") for party in genesis.validators}
+    """Returns the block files of the validator with the most blocks in the folder, founding or later."""
+    names = sorted(
+        {party.name for party in genesis.validators}
+        | {each.parent.name for each in folder.glob("*/blocks")}
+    )
+    found = {name: segment_paths(folder / name / "blocks") for name in names}
     sizes = {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
     longest = max(sizes, key=lambda name: sizes[name])
     if not found[longest]:
@@ -67,12 +73,12 @@ def block_segments(folder: Path, genesis: Genesis) -> list[Segment]:
     return [Segment(longest, str(path.resolve())) for path in found[longest]]
 
 
-def storage_segments(folder: Path, genesis: Genesis) -> list[Segment]:
-    """Returns the log files of all storage parties, largest first, so that no long task starts last."""
+def storage_segments(folder: Path, names: Iterable[str]) -> list[Segment]:
+    """Returns the log files of these storage parties, largest first, so that no long task starts last."""
     found = [
-        Segment(party.name, str(path.resolve()))
-        for party in genesis.storage
-        for path in segment_paths(folder / party.name / "log")
+        Segment(name, str(path.resolve()))
+        for name in names
+        for path in segment_paths(folder / name / "log")
     ]
     return sorted(found, key=lambda segment: -os.path.getsize(segment.path))
 
@@ -125,6 +131,20 @@ def read_blocks(segment: Segment) -> Iterator[CertifiedBlock]:
             yield CertifiedBlock.decode(payload)
         except DecodeError as error:
             raise EnvironmentFailure(f"{segment.path} contains a malformed block: {error}") from error
+
+
+def read_history(genesis: Genesis, segments: Sequence[Segment]) -> History:
+    """Returns the members by height, given all block files; decodes only those with a change."""
+    changing = (segment for segment in segments if _contains(segment.path, CHANGE_TAG))
+    return find_history(genesis, (block for segment in changing for block in read_blocks(segment)))
+
+
+def _contains(path: str, wanted: bytes) -> bool:
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            return data.find(wanted) >= 0
 
 
 def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | None) -> Iterator[BatchCopy]:

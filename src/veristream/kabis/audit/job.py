@@ -29,6 +29,7 @@ from veristream.kabis.audit import disk, network, report
 from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.disk import Segment
 from veristream.kabis.audit.findings import Finding, Tally
+from veristream.kabis.audit.history import History
 from veristream.kabis.audit.network import BatchRequest, PartyAccess
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Ordered, Registry, read_facts
@@ -123,10 +124,12 @@ class _Audit:
     ) -> None:
         self.session, self.source, self.scope, self.tell, self.kept = session, source, scope, tell, kept
         self.genesis = source.genesis
+        self.history = History(source.genesis)
         self.tasks = TASKS_PER_CORE * cores_of(session, None)
 
     def run(self, began_s: float) -> report.AuditReport:
-        ledger = self._keep(read_ledger(self.session, self.source, self.tasks, self.tell))
+        self.history = read_history(self.source)
+        ledger = self._keep(read_ledger(self.session, self.source, self.history, self.tasks, self.tell))
         few = _take(ledger.filter(f.col("what").isin(What.RANGE, What.FACT)), LedgerRow)
         ranges = [row for row in few if row.what == What.RANGE]
         facts = [Fact(row.height, row.number, row.body) for row in few if row.what == What.FACT]
@@ -141,7 +144,7 @@ class _Audit:
         tallies = _take(judged.filter(f.col("what") == "tally"), Tally)
         findings += report.find_silent(tallies, unread)
         found = _only_findings(judged, "finding").union(_only_findings(ledger, What.FINDING))
-        results = Results(ranges, topics, tallies, findings, found, admitted)
+        results = Results(ranges, topics, tallies, findings, found, admitted, self.history.storage_names())
         return make_report(self.source, self.scope, results, began_s)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
@@ -155,12 +158,12 @@ class _Audit:
         """Returns the parties' batches, and the parties without any data."""
         match self.source:
             case Files(folder):
-                segments = disk.storage_segments(folder, self.genesis)
+                segments = disk.storage_segments(folder, self.history.storage_names())
                 self.tell(f"reading {len(segments)} files of the storage parties and judging every batch")
                 chosen = frozenset(topics) if self.scope.topics else None
                 frame = read_segments(self.session, segments, registry, chosen)
                 owners = {segment.owner for segment in segments}
-                return frame, frozenset(party.name for party in self.genesis.storage) - owners
+                return frame, frozenset(self.history.storage_names()) - owners
             case Parties(access):
                 self.tell(
                     f"asking {len(self.genesis.storage)} storage parties for every batch and judging it"
@@ -170,7 +173,7 @@ class _Audit:
     def _judge(
         self, admitted: DataFrame, stored: DataFrame, registry: Registry, unread: frozenset[str]
     ) -> DataFrame:
-        parties = tuple(party.name for party in self.genesis.storage)
+        parties = self.history.storage_names()
 
         def judge_group(left: Any, right: Any) -> Any:
             stream = Stream(
@@ -196,6 +199,7 @@ class Results:
     findings: Sequence[Finding]
     found: DataFrame
     admitted: DataFrame
+    parties: tuple[str, ...]
 
 
 def make_report(source: Source, scope: AuditScope, results: Results, began_s: float) -> report.AuditReport:
@@ -215,7 +219,7 @@ def make_report(source: Source, scope: AuditScope, results: Results, began_s: fl
         source="files" if isinstance(source, Files) else "parties",
         topics=results.topics,
         streams=report.make_streams(tallies, accused),
-        parties=report.make_parties([party.name for party in genesis.storage], tallies, accused),
+        parties=report.make_parties(results.parties, tallies, accused),
         accused=accused,
         findings=tuple(samples),
         timeline=draw_timeline(results.admitted, genesis.time_ms, end_ms),
@@ -227,16 +231,26 @@ def make_report(source: Source, scope: AuditScope, results: Results, began_s: fl
 # 1. The ledger
 
 
-def read_ledger(session: SparkSession, source: Source, tasks: int, tell: Tell) -> DataFrame:
-    """Reads the rows of all blocks in tasks."""
-    genesis = source.genesis
+def read_history(source: Source) -> History:
+    """Returns the members of the chain by height."""
     match source:
-        case Files(folder):
+        case Files(folder, genesis):
+            return disk.read_history(genesis, disk.block_segments(folder, genesis))
+        case Parties(access):
+            return History(access.genesis)
+
+
+def read_ledger(
+    session: SparkSession, source: Source, history: History, tasks: int, tell: Tell
+) -> DataFrame:
+    """Reads the rows of all blocks in tasks."""
+    match source:
+        case Files(folder, genesis):
             segments = disk.block_segments(folder, genesis)
             tell(f"reading the blocks of {segments[0].owner}")
 
             def scan_segment(number: int) -> Iterator[LedgerRow]:
-                return scan_blocks(genesis, disk.read_blocks(segments[number]))
+                return scan_blocks(history, disk.read_blocks(segments[number]))
 
             return _spread(session, len(segments), LedgerRow, scan_segment)
         case Parties(access):
@@ -248,7 +262,7 @@ def read_ledger(session: SparkSession, source: Source, tasks: int, tell: Tell) -
             def scan_range(number: int) -> Iterator[LedgerRow]:
                 first = firsts[number]
                 last = min(height, first + step - 1)
-                return scan_blocks(genesis, network.read_blocks(access, first, last))
+                return scan_blocks(history, network.read_blocks(access, first, last))
 
             return _spread(session, len(firsts), LedgerRow, scan_range)
 

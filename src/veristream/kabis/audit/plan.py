@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import get_args
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.audit.history import History
 from veristream.kabis.protocol import transactions
 from veristream.kabis.protocol.actions import (
     AccessAction,
@@ -22,6 +23,7 @@ from veristream.kabis.protocol.actions import (
     RegisterKey,
     RevokeKey,
     RotateKey,
+    SetMembers,
     SetRetention,
     SetTopic,
 )
@@ -30,6 +32,7 @@ from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import MemberRole, Members
 from veristream.kabis.protocol.receipts import CertificateError, StorageReceipt
 
 
@@ -74,7 +77,7 @@ class LedgerRow:
 
 
 _LASTING = (
-    *(SetTopic, SetRetention, RegisterKey, RotateKey, RevokeKey, LowWater, Hole),
+    *(SetTopic, SetRetention, RegisterKey, RotateKey, RevokeKey, LowWater, Hole, SetMembers),
     *get_args(AccessAction),
 )
 
@@ -92,7 +95,7 @@ class _Counted:
 
 
 def scan_blocks(
-    genesis: Genesis, blocks: Iterable[CertifiedBlock], verify: Verify = verify_signature
+    history: History, blocks: Iterable[CertifiedBlock], verify: Verify = verify_signature
 ) -> Iterator[LedgerRow]:
     """Yields the rows of consecutive blocks, and finally their range; nothing if there are no blocks."""
     counted = _Counted(verify)
@@ -102,7 +105,7 @@ def scan_blocks(
     for certified in blocks:
         if last is not None:
             yield from _check_link(last, certified)
-        yield from scan_block(genesis, certified, counted)
+        yield from scan_block(history, certified, counted)
         first, last, count = first or certified, certified, count + 1
     if first is not None and last is not None:
         yield LedgerRow(
@@ -117,13 +120,14 @@ def scan_blocks(
         )
 
 
-def scan_block(genesis: Genesis, certified: CertifiedBlock, verify: Verify) -> Iterator[LedgerRow]:
+def scan_block(history: History, certified: CertifiedBlock, verify: Verify) -> Iterator[LedgerRow]:
     """Yields the rows of one block: faults of its certificate, then each transaction that matters here."""
     header, certificate = certified.block.header, certified.certificate
+    keys = history.at(header.height).validator_keys
     try:
         if (certificate.height, certificate.block_id) != (header.height, header.block_id()):
             raise CertificateError("the votes are for another block")
-        certificate.verify(genesis.chain_id, genesis.validator_keys, verify)
+        certificate.verify(history.genesis.chain_id, keys, verify)
     except CertificateError as error:
         yield _unverifiable(Role.LEDGER, "", header.height, f"invalid certificate: {error}")
     for number, encoded in enumerate(certified.block.transactions):
@@ -134,7 +138,7 @@ def scan_block(genesis: Genesis, certified: CertifiedBlock, verify: Verify) -> I
             continue
         match transaction:
             case transactions.Submit():
-                yield from _scan_submit(genesis, certified, number, transaction, verify)
+                yield from _scan_submit(history, certified, number, transaction, verify)
             case transactions.Signed(action=action) if isinstance(action, _LASTING):
                 yield LedgerRow(What.FACT, header.height, number, header.time_ms, body=encoded)
             case transactions.Skip() | transactions.BatchConflict() | transactions.VoteConflict():
@@ -164,18 +168,18 @@ def _unlinked(height: int) -> Finding:
 
 
 def _scan_submit(
-    genesis: Genesis, certified: CertifiedBlock, number: int, submit: transactions.Submit, verify: Verify
+    history: History, certified: CertifiedBlock, number: int, submit: transactions.Submit, verify: Verify
 ) -> Iterator[LedgerRow]:
     block, header, digest = certified.block.header, submit.signed.header, submit.signed.digest()
-    vouched = []
+    members, vouched = history.at(block.height), []
     for receipt in submit.receipts:
-        problem = find_receipt_problem(genesis, receipt, digest, verify)
+        problem = find_receipt_problem(members, receipt, block.chain_id, digest, verify)
         if problem is None:
             vouched.append(receipt.party)
         else:
             yield _unverifiable(Role.STORAGE, receipt.party, block.height, problem, submit)
-    if len(submit.receipts) < genesis.receipts_needed:
-        problem = f"{len(submit.receipts)} storage receipts; {genesis.receipts_needed} are required"
+    if len(submit.receipts) < members.receipts_needed:
+        problem = f"{len(submit.receipts)} storage receipts; {members.receipts_needed} are required"
         yield _unverifiable(Role.LEDGER, "", block.height, problem, submit)
     yield LedgerRow(
         What.BATCH,
@@ -195,16 +199,16 @@ def _scan_submit(
 
 
 def find_receipt_problem(
-    genesis: Genesis, receipt: StorageReceipt, digest: bytes, verify: Verify
+    members: Members, receipt: StorageReceipt, chain_id: str, digest: bytes, verify: Verify
 ) -> str | None:
     """Returns why a storage receipt is not valid for this batch, or None."""
-    public = next((party.public for party in genesis.storage if party.name == receipt.party), None)
-    if public is None:
+    party = members.find(MemberRole.STORAGE, receipt.party)
+    if party is None:
         return "the receipt is not from a storage party"
     if receipt.digest != digest:
         return "the receipt is for another batch"
     try:
-        receipt.verify(genesis.chain_id, public, verify)
+        receipt.verify(chain_id, party.public, verify)
     except SignatureError:
         return "the receipt is not signed by the party"
     return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.audit.history import History
 from veristream.kabis.ledger.access import AccessBook, is_admin
 from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.ledger.state import Ending, Key, Topic
@@ -179,6 +180,7 @@ class _Reading:
         self.verify = verify
         self.findings: list[Finding] = []
         self.book = AccessBook(genesis)
+        self.history = History(genesis)
         self.number = 0  # of the transaction in its block
         self.registry = Registry(genesis.chain_id, genesis=genesis)
         for party in genesis.admins + genesis.clients:
@@ -229,6 +231,11 @@ class _Reading:
                 self._register(height, signed.author, signed.key_epoch + 1, public)
             case actions.RevokeKey(name, key_epoch):
                 self._end(height, name, key_epoch, Ending.REVOKED)
+            case actions.SetMembers():
+                if is_admin(self.genesis, signed.author):
+                    self.history = self.history.changed(action)
+                else:
+                    self._find(Kind.NO_RIGHT, Role.LEDGER, "", height, "no admin changed the members")
             case actions.Grant() | actions.Revoke() | actions.SetRole() | actions.SetClosed():
                 self._change_access(height, signed.author, action)
             case _:
@@ -270,7 +277,8 @@ class _Reading:
 
     def _contradiction(self, height: int, conflict: transactions.VoteConflict) -> None:
         first, second = conflict.first, conflict.second
-        party = self.genesis.validators[first.validator % len(self.genesis.validators)]
+        validators = self.history.at(first.height).validators
+        party = validators[first.validator % len(validators)]
         step = [(vote.validator, vote.kind, vote.height, vote.round_number) for vote in (first, second)]
         try:
             if step[0] != step[1] or first.block_id == second.block_id:

@@ -15,8 +15,7 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate, CertifiedBlock
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice

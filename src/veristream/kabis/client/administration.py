@@ -142,9 +142,10 @@ class Replica:
             raise EnvironmentFailure(
                 f"no validator has block {admission.height}", "see `veristream kabis status`"
             )
-        certified = blocks[0]
-        position = index - admission.first_index
-        return make_receipt(batch, position, certified.block, certified.certificate, (proof, last))
+        block, position = blocks[0].block, index - admission.first_index
+        return make_receipt(
+            batch, position, block, blocks[0].certificate, (proof, last), self.ledger.succession
+        )
 
     def _find(self, topic: str, partition: int, index: int) -> Admission:
         policy = self.ledger.topic(topic)

@@ -128,7 +128,7 @@ class Driver(Generic[Output]):
         while checkpoint is not None:
             last = self._core.follower.last
             if last is not None:
-                await asyncio.to_thread(checkpoint.keep, last)
+                await asyncio.to_thread(checkpoint.keep, last, self._core.follower.ledger.succession)
             await asyncio.sleep(CHECKPOINT_EVERY_S)
 
     def feed(self, call: Callable[[int], list[Output]]) -> None:
@@ -195,7 +195,7 @@ class Driver(Generic[Output]):
             await asyncio.wait(tasks)
         last = self._core.follower.last
         if self._checkpoint is not None and last is not None and self.crash is None:
-            await asyncio.to_thread(self._checkpoint.keep, last)
+            await asyncio.to_thread(self._checkpoint.keep, last, self._core.follower.ledger.succession)
         await self.channels.close()
 
 

@@ -192,6 +192,7 @@ class Pursuit:
                 target = await ask_height(ordering, self.reasons)
                 if self.checkpoint is not None:
                     target = max(target, self.checkpoint.height)
+                    self._follower.known = self.checkpoint.succession
                 self._reason = ""
                 self.progress = Progress(ledger.height, target)
                 moved()

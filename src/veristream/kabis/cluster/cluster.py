@@ -30,7 +30,8 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.process.settings import Settings
-from veristream.kabis.protocol.genesis import Genesis, StorageMode
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import StorageMode
 
 START_PATIENCE_S = 60.0
 SUPERVISOR = "supervisor"

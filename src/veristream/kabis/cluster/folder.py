@@ -30,16 +30,9 @@ from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.process.settings import FILE as SETTINGS
 from veristream.kabis.process.settings import Settings
 from veristream.kabis.process.settings import load_settings as load_process_settings
-from veristream.kabis.protocol.genesis import (
-    VERSION_MAX,
-    Genesis,
-    Party,
-    StorageMode,
-    is_name,
-    load_genesis,
-    to_json,
-)
+from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, load_genesis, to_json
 from veristream.kabis.protocol.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
+from veristream.kabis.protocol.members import Party, StorageMode, is_name
 from veristream.kabis.storage.late_clients import note_client
 from veristream.kabis.wire.ports import HOST, draw_ports
 

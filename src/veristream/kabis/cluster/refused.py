@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from veristream.kabis.channels.failures import FAILURES, decode_answer
-from veristream.kabis.protocol.genesis import Party
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.wire.endpoints import Address, connect
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 from veristream.kabis.wire.refusals import ASK, Refusal, Refused

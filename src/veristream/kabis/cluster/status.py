@@ -25,7 +25,8 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused
-from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity, Role
 from veristream.kabis.wire.refusals import Refusal

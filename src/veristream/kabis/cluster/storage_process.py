@@ -35,8 +35,9 @@ from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings as load_process_settings
 from veristream.kabis.protocol.codec import DecodeError
-from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
+from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage.admission import Gate, WaitingLimits
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore

@@ -209,7 +209,7 @@ class Application:
                 self._caught[name] = Accused("validator", name, self.ledger.height, each.digest)
 
     def _found(self, genesis: Genesis) -> None:
-        self.ledger = Ledger(genesis)
+        self.ledger = Ledger(genesis, fixed_members=True)
         self._names = {address_of(party.public): party.name for party in genesis.validators}
 
     # Queries

@@ -19,7 +19,8 @@ from veristream.kabis.cometbft.addresses import SCHEME, parse_address
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES
-from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 
 ANSWER_S = 5.0
 FOUND_PATIENCE_S = 30.0

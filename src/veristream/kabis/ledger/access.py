@@ -32,7 +32,8 @@ from veristream.kabis.protocol.actions import (
 )
 from veristream.kabis.protocol.codec import Coded
 from veristream.kabis.protocol.fields import U64
-from veristream.kabis.protocol.genesis import Genesis, is_name
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import is_name
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, require
 
 ROLES_MAX = 16

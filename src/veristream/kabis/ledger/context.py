@@ -11,6 +11,7 @@ from veristream.kabis.ledger.state import State
 from veristream.kabis.protocol.actions import Right, to_administer, to_join, to_read
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Reason, RefusedError, require
 from veristream.kabis.protocol.transactions import Evict
 
@@ -28,10 +29,17 @@ class Context:
     verify: Verify
     height: int
     time_ms: int
+    fixed_members: bool = False
+    """Whether no action may change the members."""
     counts: Counter[str] = field(default_factory=Counter)
     """How many transactions of each client took effect in this block so far."""
     lacking: Lacking = field(default_factory=dict)
     """What members of groups were found to lack; it holds for all blocks of this height."""
+
+    @property
+    def members(self) -> Members:
+        """The members in force for the block."""
+        return self.state.members_at(self.genesis, self.height)
 
 
 def require_turn(context: Context, name: str) -> None:

@@ -16,18 +16,19 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated
 
+from veristream.kabis.ledger.certified import CertifiedHeader, ReceiptError, ReceiptFault
 from veristream.kabis.ledger.key_proofs import KeyProof, LeafKeyProof, SectionKeyProof
+from veristream.kabis.ledger.succession import Handovers, Succession
 from veristream.kabis.protocol.batch import Batch
-from veristream.kabis.protocol.blocks import Block, BlockHeader
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Block, Certificate
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.fields import U32, blob
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.merkle import (
     MerklePath,
     ProofError,
@@ -36,78 +37,21 @@ from veristream.kabis.protocol.merkle import (
     prove_inclusion,
     verify_inclusion,
 )
-from veristream.kabis.protocol.receipts import (
-    CertificateError,
-    NotEnoughVotesError,
-    StorageReceipt,
-    UnknownValidatorError,
-)
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event, decode_leaf
 from veristream.kabis.protocol.transactions import Submit, decode_transaction
 
 RECEIPT_BYTES_MAX = 4 << 20
 _FORMATS = {SectionKeyProof: "receipt/1", LeafKeyProof: "receipt/2"}
-
-
-class ReceiptFault(Enum):
-    """Every reason why a receipt proves nothing."""
-
-    MALFORMED = "the file is not a receipt, or it is damaged"
-    ALTERED = "the facts in the file differ from those in its proof"
-    OTHER_CHAIN = "it belongs to another chain"
-    OTHER_BLOCK = "the certificate is for another block"
-    UNKNOWN_VALIDATOR = "a vote is not from a validator of this chain"
-    BAD_VOTE = "a vote is not signed by its validator"
-    NOT_ENOUGH_VOTES = "no more than two thirds of the validators voted for the block"
-    NOT_IN_BLOCK = "the batch is not in the block"
-    NOT_IN_BATCH = "the event is not in the batch"
-    UNKNOWN_KEY = "the receipt does not prove that the producer's key is registered"
-    OLD_KEY_PROOF = "the proof of the key is older than the event's block"
-    KEY_NOT_YET_VALID = "the producer's key became valid after the event's block"
-    REVOKED_KEY = "the producer's key was revoked, replaced or fenced before the event's block"
-    BAD_SIGNATURE = "the batch is not signed by the producer's key"
-    UNKNOWN_STORAGE = "a storage receipt is not from a storage party of this chain"
-    BAD_STORAGE_RECEIPT = "a storage receipt is for another batch, or is not signed by its party"
-    NOT_ENOUGH_STORAGE = "no more than F storage parties gave a receipt for the batch"
-
-
-class ReceiptError(Exception):
-    """The receipt proves nothing; `fault` is the reason."""
-
-    def __init__(self, fault: ReceiptFault, detail: str = "") -> None:
-        super().__init__(fault.value + (f": {detail}" if detail else ""))
-        self.fault = fault
-
-
-@dataclass(frozen=True, slots=True)
-class CertifiedHeader(Coded, kind="certified-header"):
-    """A block's header and the votes that decided it."""
-
-    header: BlockHeader
-    certificate: Certificate
-
-    def verify(self, genesis: Genesis, check: Verify) -> None:
-        """Raises ReceiptError unless the validators of this chain decided the block."""
-        if self.header.chain_id != genesis.chain_id:
-            raise ReceiptError(ReceiptFault.OTHER_CHAIN, self.header.chain_id)
-        certified = (self.certificate.height, self.certificate.block_id)
-        if certified != (self.header.height, self.header.block_id()):
-            raise ReceiptError(ReceiptFault.OTHER_BLOCK)
-        try:
-            self.certificate.verify(genesis.chain_id, genesis.validator_keys, check)
-        except NotEnoughVotesError as error:
-            raise ReceiptError(ReceiptFault.NOT_ENOUGH_VOTES, str(error)) from error
-        except UnknownValidatorError as error:
-            raise ReceiptError(ReceiptFault.UNKNOWN_VALIDATOR, str(error)) from error
-        except CertificateError as error:
-            raise ReceiptError(ReceiptFault.BAD_VOTE, str(error)) from error
+_WITH_HANDOVERS = "receipt/3"
+_KNOWN = (*_FORMATS.values(), _WITH_HANDOVERS)
 
 
 @dataclass(frozen=True, slots=True)
 class EventReceipt(Coded, kind="event-receipt", bytes_max=RECEIPT_BYTES_MAX):
     """The proof of one event: `position` in its batch, and the `number` of the transaction in its block.
 
-    Without a `key_block` the key proof is from the state that `block` names.
+    Without a `key_block` the key proof is from the state that `block` names. The handovers show which
+    members were in force at the heights of both.
     """
 
     leaf: Annotated[bytes, blob(LEAF_BYTES_MAX)]
@@ -119,6 +63,7 @@ class EventReceipt(Coded, kind="event-receipt", bytes_max=RECEIPT_BYTES_MAX):
     block: CertifiedHeader
     key_proof: KeyProof
     key_block: CertifiedHeader | None = None
+    handovers: Handovers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +98,17 @@ def make_receipt(
     block: Block,
     certificate: Certificate,
     key: tuple[KeyProof, CertifiedHeader],
+    succession: Succession | None = None,
 ) -> EventReceipt:
     """Builds the receipt of the event at `position`; raises ValueError if the block lacks the batch.
 
-    `key` is the result of `Ledger.prove_key` and the certified header of the ledger's last block.
+    `key` is the result of `Ledger.prove_key` and the certified header of the ledger's last block. A receipt
+    of a block after a change of the members needs the ledger's `succession`.
     """
     digest = batch.digest()
     number, submit = find_submit(block.transactions, digest)
     key_proof, key_block = key
+    last = max(block.header.height, key_block.header.height)
     return EventReceipt(
         leaf=batch.leaves[position],
         position=position,
@@ -171,6 +119,7 @@ def make_receipt(
         block=CertifiedHeader(block.header, certificate),
         key_proof=key_proof,
         key_block=None if key_block.header == block.header else key_block,
+        handovers=() if succession is None else succession.until(last),
     )
 
 
@@ -187,7 +136,7 @@ def export_receipt(receipt: EventReceipt) -> bytes:
     """Returns the receipt as the bytes of its file."""
     header = receipt.submit.signed.header
     facts = {
-        "kabis": _FORMATS[type(receipt.key_proof)],
+        "kabis": _FORMATS[type(receipt.key_proof)] if not receipt.handovers else _WITH_HANDOVERS,
         "chain_id": header.chain_id,
         "topic": header.topic,
         "partition": header.partition,
@@ -208,13 +157,14 @@ def verify_receipt(data: bytes, genesis: Genesis, check: Verify = verify_signatu
     header = receipt.submit.signed.header
     if header.chain_id != genesis.chain_id:
         raise ReceiptError(ReceiptFault.OTHER_CHAIN, header.chain_id)
-    receipt.block.verify(genesis, check)
+    succession = Succession.verified(genesis, receipt.handovers, check)
+    succession.verify(receipt.block, check)
     _verify_paths(receipt)
-    _verify_key(receipt, genesis, check)
-    _verify_storage(receipt.submit.receipts, header.digest(), genesis, check)
+    _verify_key(receipt, succession, check)
+    _verify_storage(receipt, succession, check)
     if export_receipt(receipt) != data:
         raise ReceiptError(ReceiptFault.ALTERED)
-    return _show(receipt, genesis)
+    return _show(receipt, succession.at(receipt.block.header.height))
 
 
 def _read_file(data: bytes) -> EventReceipt:
@@ -222,8 +172,8 @@ def _read_file(data: bytes) -> EventReceipt:
         raise ReceiptError(ReceiptFault.MALFORMED, f"{len(data)} bytes")
     try:
         facts = json.loads(data)
-        if not isinstance(facts, dict) or facts.get("kabis") not in _FORMATS.values():
-            raise ValueError(f"its format is not one of {', '.join(_FORMATS.values())}")
+        if not isinstance(facts, dict) or facts.get("kabis") not in _KNOWN:
+            raise ValueError(f"its format is not one of {', '.join(_KNOWN)}")
         proof = facts.get("proof")
         if not isinstance(proof, str):
             raise ValueError("it has no proof")
@@ -246,11 +196,13 @@ def _verify_paths(receipt: EventReceipt) -> None:
         raise ReceiptError(ReceiptFault.NOT_IN_BATCH, str(error)) from error
 
 
-def _verify_key(receipt: EventReceipt, genesis: Genesis, check: Verify) -> None:
+def _verify_key(receipt: EventReceipt, succession: Succession, check: Verify) -> None:
     signed, height = receipt.submit.signed, receipt.block.header.height
     key_block = receipt.key_block or receipt.block
     if key_block is not receipt.block:
-        key_block.verify(genesis, check)
+        succession.verify(key_block, check)
+    if any(begun > max(height, key_block.header.height) for begun in succession.heights):
+        raise ReceiptError(ReceiptFault.BAD_HANDOVER, "a handover is of a later height")
     if key_block.header.height < height:
         raise ReceiptError(ReceiptFault.OLD_KEY_PROOF, f"height {key_block.header.height}, not {height}")
     producer, key = signed.header.producer, receipt.key_proof.key
@@ -268,24 +220,24 @@ def _verify_key(receipt: EventReceipt, genesis: Genesis, check: Verify) -> None:
         raise ReceiptError(ReceiptFault.BAD_SIGNATURE, producer) from error
 
 
-def _verify_storage(
-    receipts: Sequence[StorageReceipt], digest: bytes, genesis: Genesis, check: Verify
-) -> None:
-    keys = {party.name: party.public for party in genesis.storage}
+def _verify_storage(verified: EventReceipt, succession: Succession, check: Verify) -> None:
+    members = succession.at(verified.block.header.height)
+    receipts, digest = verified.submit.receipts, verified.submit.signed.digest()
+    keys = {party.name: party.public for party in members.storage}
     for receipt in receipts:
         if receipt.party not in keys:
             raise ReceiptError(ReceiptFault.UNKNOWN_STORAGE, receipt.party)
         if receipt.digest != digest:
             raise ReceiptError(ReceiptFault.BAD_STORAGE_RECEIPT, receipt.party)
         try:
-            receipt.verify(genesis.chain_id, keys[receipt.party], check)
+            receipt.verify(succession.chain_id, keys[receipt.party], check)
         except SignatureError as error:
             raise ReceiptError(ReceiptFault.BAD_STORAGE_RECEIPT, receipt.party) from error
-    if len(receipts) < genesis.receipts_needed:
+    if len(receipts) < members.receipts_needed:
         raise ReceiptError(ReceiptFault.NOT_ENOUGH_STORAGE, f"{len(receipts)}")
 
 
-def _show(receipt: EventReceipt, genesis: Genesis) -> VerifiedReceipt:
+def _show(receipt: EventReceipt, members: Members) -> VerifiedReceipt:
     header, block = receipt.submit.signed.header, receipt.block
     try:
         event = decode_leaf(receipt.leaf)
@@ -307,7 +259,7 @@ def _show(receipt: EventReceipt, genesis: Genesis) -> VerifiedReceipt:
         number=receipt.number,
         position=receipt.position,
         time_ms=block.header.time_ms,
-        validators=tuple(genesis.validators[voter].name for voter in block.certificate.voters),
+        validators=tuple(members.validators[voter].name for voter in block.certificate.voters),
         storage=tuple(each.party for each in receipt.submit.receipts),
         key_ended_height=receipt.key_proof.key.ended_height,
     )

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
-from veristream.kabis.ledger.snapshot import Manifest, restore
+from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, restore
+from veristream.kabis.ledger.succession import Succession
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
@@ -55,6 +56,8 @@ class Follower:
         self.ledger = Ledger(genesis, _believe)
         self.last: CertifiedHeader | None = None
         self.followed_ms = 0
+        self.known = Succession(genesis)
+        """Members that a snapshot must have too, because they are known from before."""
 
     @classmethod
     def restore(
@@ -71,6 +74,10 @@ class Follower:
 
     def verify_snapshot(self, manifest: Manifest, chunks: Iterable[bytes]) -> Ledger:
         """Returns the ledger of a snapshot, for `resume`; raises FalseSnapshotError."""
+        found = {each.height: each.members for each in manifest.handovers}
+        height = manifest.header.height + 1
+        if any(found.get(each.height) != each.members for each in self.known.until(height)):
+            raise FalseSnapshotError("it lacks a change of the members that is known")
         return restore(self.genesis, manifest, chunks, self.verify, _believe)
 
     def resume(self, ledger: Ledger) -> None:
@@ -93,8 +100,9 @@ class Follower:
         if (certificate.height, certificate.block_id) != (header.height, header.block_id()):
             raise FalseBlockError("the certificate is for another block")
         try:
-            certificate.verify(self.genesis.chain_id, self.genesis.validator_keys, self.verify)
-            effects = self.ledger.apply(block)
+            keys = self.ledger.members.validator_keys
+            certificate.verify(self.genesis.chain_id, keys, self.verify)
+            effects = self.ledger.apply(block, certificate)
         except (CertificateError, InvalidBlockError) as error:
             raise FalseBlockError(str(error)) from error
         self.last, self.followed_ms = CertifiedHeader(header, certificate), now_ms

@@ -19,7 +19,7 @@ from veristream.kabis.ledger.groups import (
 )
 from veristream.kabis.ledger.state import Index, State, size_of
 from veristream.kabis.protocol.actions import TOPICS_MAX, CommitOffsets, JoinGroup, LeaveGroup
-from veristream.kabis.protocol.genesis import is_name
+from veristream.kabis.protocol.members import is_name
 from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
 from veristream.kabis.protocol.transactions import Evict
 

@@ -11,7 +11,7 @@ Decisions where the paper is silent:
 - A hole is skipped when all storage parties that gave a receipt for the batch state that they do not have
   it, or when an admin orders it. Statements of any F+1 parties are not enough: F liars and one honest party
   that never received the batch could then remove a batch that an honest party has.
-- A validator that voted twice is recorded once; the validator set does not change.
+- A validator that voted twice is recorded once; only an admin changes the members (`membership`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Self
 
 from veristream.kabis.ledger import group_rules
 from veristream.kabis.ledger.access import AccessBook, Span, found_access, is_closed, list_rules, may
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.context import Context, Lacking
 from veristream.kabis.ledger.groups import Group, Member, MemberId
 from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
@@ -48,6 +49,7 @@ from veristream.kabis.ledger.state import (
     State,
     Topic,
 )
+from veristream.kabis.ledger.succession import Succession, make_handover
 from veristream.kabis.ledger.trie import Node
 from veristream.kabis.protocol.actions import LowWater, Quota, Retention, Right, Rule
 from veristream.kabis.protocol.blocks import (
@@ -56,12 +58,14 @@ from veristream.kabis.protocol.blocks import (
     TRANSACTIONS_MAX,
     Block,
     BlockHeader,
+    Certificate,
     transactions_root,
 )
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Submit, decode_transaction
 
@@ -102,8 +106,12 @@ class _Applied:
 class Ledger:
     """The state after a number of blocks; it starts with the genesis, at height 0."""
 
-    def __init__(self, genesis: Genesis, check: Verify = verify_signature) -> None:
+    def __init__(
+        self, genesis: Genesis, check: Verify = verify_signature, *, fixed_members: bool = False
+    ) -> None:
         self.genesis = genesis
+        self.succession = Succession(genesis)
+        self._fixed_members = fixed_members
         self.height = 0
         self.time_ms = genesis.time_ms
         self.last_id = genesis.digest()
@@ -157,14 +165,20 @@ class Ledger:
         finally:
             self._state.discard()
 
-    def apply(self, block: Block) -> tuple[Effect, ...]:
-        """Applies the block and returns the effect of each transaction; an error changes nothing."""
-        prove = self._prover()
+    def apply(self, block: Block, certificate: Certificate | None = None) -> tuple[Effect, ...]:
+        """Applies the block and returns the effect of each transaction; an error changes nothing.
+
+        With the certificate, which the caller has verified, the ledger keeps the proof of a pending change
+        of the members in `succession`.
+        """
+        prove, pending = self._prover(), self.pending_members
         try:
             applied = self._try(block)
         except BaseException:
             self._state.discard()
             raise
+        if certificate is not None and pending is not None:
+            self._hand_over(CertifiedHeader(block.header, certificate), pending[0])
         self._hash.take(self._state, self._state.commit())
         self._prove, self._lacking = prove, {}
         self.height, self.time_ms = block.header.height, block.header.time_ms
@@ -240,15 +254,18 @@ class Ledger:
             applied.append(_Applied(transaction, outcome))
         return applied
 
+    def _hand_over(self, block: CertifiedHeader, height: int) -> None:
+        if height not in self.succession.heights:
+            self.succession.add(make_handover(self.freeze(), block, height))
+
     def _require_next(self, block: Block) -> None:
         header = block.header
-        names = [party.name for party in self.genesis.validators]
         for fault, good in (
             (BlockFault.OTHER_CHAIN, header.chain_id == self.genesis.chain_id),
             (BlockFault.HEIGHT, header.height == self.height + 1),
             (BlockFault.PREVIOUS, header.previous == self.last_id),
             (BlockFault.TIME, header.time_ms > self.time_ms),
-            (BlockFault.PROPOSER, header.proposer in names),
+            (BlockFault.PROPOSER, self.members.index_of(header.proposer) is not None),
             (BlockFault.TOO_LARGE, len(block.transactions) <= TRANSACTIONS_MAX),
             (BlockFault.STATE, header.state == self.state_hash()),
         ):
@@ -258,8 +275,9 @@ class Ledger:
             raise InvalidBlockError(BlockFault.ROOT)
 
     def _context(self, time_ms: int) -> Context:
-        height = self.height + 1
-        return Context(self.genesis, self._state, self._verify, height, time_ms, lacking=self._lacking)
+        height, fixed = self.height + 1, self._fixed_members
+        given = (self.genesis, self._state, self._verify, height, time_ms)
+        return Context(*given, fixed_members=fixed, lacking=self._lacking)
 
     @staticmethod
     def _apply_one(context: Context, encoded: bytes) -> tuple[object, Outcome]:
@@ -303,6 +321,21 @@ class Ledger:
     def protocol(self) -> Protocol:
         """The protocol version in force for the next block, and the one that is scheduled."""
         return self._state.protocol.get(()) or Protocol(1)
+
+    @property
+    def members(self) -> Members:
+        """The members in force for the next block."""
+        return self.members_at(self.height + 1)
+
+    def members_at(self, height: int) -> Members:
+        """Returns the members in force at a height, as far as they are ordered."""
+        return self._state.members_at(self.genesis, height)
+
+    @property
+    def pending_members(self) -> tuple[int, Members] | None:
+        """The ordered members that the next block is too early for, and the height that they begin at."""
+        ordered = self._state.memberships.items()
+        return next((each for each in ordered if each[0] > self.height + 1), None)
 
     def may(self, name: str, right: Right) -> bool:
         """Returns whether a client has a right in the next block."""

@@ -26,6 +26,7 @@ from veristream.kabis.ledger.group_rules import (
     leave_group,
     topic_changed,
 )
+from veristream.kabis.ledger.membership import find_storage_key, set_members
 from veristream.kabis.ledger.retention import drop_oldest, retain, set_retention
 from veristream.kabis.ledger.state import (
     Account,
@@ -43,8 +44,9 @@ from veristream.kabis.protocol import actions, transactions
 from veristream.kabis.protocol.actions import to_write
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import VERSION_MAX, is_name
+from veristream.kabis.protocol.genesis import VERSION_MAX
 from veristream.kabis.protocol.keys import SignatureError, Verify, possession_bytes
+from veristream.kabis.protocol.members import MemberRole, is_name
 from veristream.kabis.protocol.outcomes import (
     Admitted,
     Already,
@@ -115,9 +117,11 @@ def _submit(context: Context, transaction: transactions.Submit) -> Outcome:
     require(header.first_sequence == cursor.next_sequence, Reason.EARLY, str(header.first_sequence))
     require(header.previous == cursor.last, Reason.WRONG_PREVIOUS)
     require_turn(context, header.producer)
+    members = context.members
     for receipt in transaction.receipts:
-        _require_statement(context, receipt, digest)
-    require(len(transaction.receipts) >= context.genesis.receipts_needed, Reason.TOO_FEW_RECEIPTS)
+        party = members.find(MemberRole.STORAGE, receipt.party)
+        _require_statement(context, receipt, digest, None if party is None else party.public)
+    require(len(transaction.receipts) >= members.receipts_needed, Reason.TOO_FEW_RECEIPTS)
     return _admit(context, transaction, cursor, digest)
 
 
@@ -218,6 +222,9 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
             require_admin(context, name)
             require(state.version >= 2, Reason.OLD_VERSION, "access rules need version 2")
             return change_access(state, context.height, action)
+        case actions.SetMembers() as action:
+            require_admin(context, name)
+            return set_members(context, action)
         case actions.SetQuota(quota):
             require_admin(context, name)
             require(state.version >= 2, Reason.OLD_VERSION, "quotas need version 2")
@@ -325,7 +332,8 @@ def _skip(context: Context, transaction: transactions.Skip) -> Outcome:
     if admission.skipped:
         return Already()
     for absence in transaction.absences:
-        _require_statement(context, absence, hole.digest)
+        public = find_storage_key(context, absence.party, absence.height)
+        _require_statement(context, absence, hole.digest, public)
         require(absence.height >= admission.height, Reason.STALE_ABSENCE, absence.party)
     confessed = {absence.party for absence in transaction.absences}
     require(confessed.issuperset(admission.parties), Reason.NOT_ABSENT)
@@ -373,7 +381,7 @@ def _batch_conflict(context: Context, transaction: transactions.BatchConflict) -
 
 def _vote_conflict(context: Context, transaction: transactions.VoteConflict) -> Outcome:
     first, second = transaction.first, transaction.second
-    validators = context.genesis.validators
+    validators = context.state.members_at(context.genesis, first.height).validators
     require(first.validator < len(validators), Reason.UNKNOWN_VALIDATOR, str(first.validator))
     same = (first.validator, first.kind, first.height, first.round_number) == (
         second.validator,
@@ -411,14 +419,14 @@ def _require_signed(signed: SignedHeader, public: bytes, check: Verify) -> None:
         raise RefusedError(Reason.BAD_SIGNATURE, signed.header.producer) from None
 
 
-def _require_statement(context: Context, statement: StorageReceipt | StorageAbsence, digest: bytes) -> None:
-    genesis = context.genesis
-    party = next((party for party in genesis.storage if party.name == statement.party), None)
-    require(party is not None, Reason.UNKNOWN_PARTY, statement.party)
-    assert party is not None
+def _require_statement(
+    context: Context, statement: StorageReceipt | StorageAbsence, digest: bytes, public: bytes | None
+) -> None:
+    require(public is not None, Reason.UNKNOWN_PARTY, statement.party)
+    assert public is not None
     require(statement.digest == digest, Reason.WRONG_RECEIPT, statement.party)
     try:
-        statement.verify(genesis.chain_id, party.public, context.verify)
+        statement.verify(context.genesis.chain_id, public, context.verify)
     except SignatureError:
         raise RefusedError(Reason.BAD_SIGNATURE, statement.party) from None
 

@@ -78,7 +78,7 @@ class Sections:
         groups: dict[str, None] = {}
         for name, key, value in changes:
             if name in _OF_GROUPS:
-                groups[key if isinstance(key, str) else str(key[0])] = None
+                groups[str(key[0]) if isinstance(key, tuple) else str(key)] = None
             elif name in self._sections:
                 self._sections[name].put(encode_key(key), value)
         for group in groups:

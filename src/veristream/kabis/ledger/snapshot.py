@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from veristream.kabis.ledger.event_receipts import CertifiedHeader, ReceiptError
+from veristream.kabis.ledger.certified import CertifiedHeader, ReceiptError
 from veristream.kabis.ledger.leaves import LEAF_BYTES_MAX, decode_leaf, encode_leaf
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import State
+from veristream.kabis.ledger.succession import Handover, Handovers, Succession
 from veristream.kabis.ledger.tables import KEY_BYTES_MAX
 from veristream.kabis.ledger.trie import (
     Leaf,
@@ -53,13 +54,17 @@ class Chunk(Coded, kind="snapshot-chunk", bytes_max=CHUNK_BYTES_MAX):
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest(Coded, kind="snapshot-manifest", bytes_max=1 << 18):
-    """What a snapshot is: the block after which it was taken, the certified next one, and its size."""
+class Manifest(Coded, kind="snapshot-manifest", bytes_max=1 << 22):
+    """What a snapshot is: the block after which it was taken, the certified next one, and its size.
+
+    The handovers show which validators were in force for the next one.
+    """
 
     header: BlockHeader
     following: CertifiedHeader
     leaves: U64
     chunks: U32
+    handovers: Handovers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class Snapshot:
 
     header: BlockHeader
     node: Node
+    handovers: tuple[Handover, ...] = ()
 
     @staticmethod
     def take(ledger: Ledger) -> Snapshot:
@@ -78,7 +84,8 @@ class Snapshot:
         """
         if ledger.last_header is None:
             raise ValueError("there is no block yet")
-        return Snapshot(ledger.last_header, ledger.freeze())
+        header = ledger.last_header
+        return Snapshot(header, ledger.freeze(), ledger.succession.until(header.height + 1))
 
     def chunks(self) -> Iterator[bytes]:
         """Iterates over the encoded chunks, each of at most `CHUNK_BYTES_MAX` bytes."""
@@ -102,7 +109,7 @@ class Snapshot:
         header = following.header
         if header.previous != self.header.block_id() or header.state != root_of(self.node):
             raise ValueError(f"block {header.height} does not follow the snapshot at {self.header.height}")
-        return Manifest(self.header, following, count_leaves(self.node), chunks)
+        return Manifest(self.header, following, count_leaves(self.node), chunks, self.handovers)
 
 
 def restore(
@@ -117,7 +124,7 @@ def restore(
     `verify` checks the votes of the certificate. `check` is what the ledger verifies later transactions
     with; without it, that is `verify` too.
     """
-    verify_manifest(genesis, manifest, verify)
+    succession = verify_manifest(genesis, manifest, verify)
     state, leaves = State(), list[Leaf]()
     last = -1
     for number, encoded in enumerate(chunks):
@@ -138,22 +145,34 @@ def restore(
     if not 2 <= state.version <= VERSION_MAX:
         known = f"this program knows up to {VERSION_MAX}"
         raise FalseSnapshotError(f"it is of protocol version {state.version}; {known}")
+    ordered = dict(state.memberships.items())
+    if any(ordered.get(each.height) != each.members for each in succession.handovers) or any(
+        height <= manifest.header.height + 1 and height not in succession.heights for height in ordered
+    ):
+        raise FalseSnapshotError("its handovers are not the changes of the members in its state")
     state.derive()
     state.commit()
-    return Ledger.restore(genesis, manifest.header, (state, node), check or verify)
+    ledger = Ledger.restore(genesis, manifest.header, (state, node), check or verify)
+    ledger.succession = succession
+    return ledger
 
 
-def verify_manifest(genesis: Genesis, manifest: Manifest, verify: Verify = verify_signature) -> None:
-    """Raises FalseSnapshotError unless a quorum of this chain certified the block after the snapshot's."""
+def verify_manifest(genesis: Genesis, manifest: Manifest, verify: Verify = verify_signature) -> Succession:
+    """Returns the members that its handovers prove.
+
+    Raises FalseSnapshotError unless a quorum of those in force certified the block after the snapshot's.
+    """
     header, following = manifest.header, manifest.following.header
     if header.chain_id != genesis.chain_id:
         raise FalseSnapshotError(f"it belongs to another chain: {header.chain_id}")
     if following.height != header.height + 1 or following.previous != header.block_id():
         raise FalseSnapshotError("the certified block does not follow the snapshot's")
     try:
-        manifest.following.verify(genesis, verify)
+        succession = Succession.verified(genesis, manifest.handovers, verify)
+        succession.verify(manifest.following, verify)
     except ReceiptError as error:
         raise FalseSnapshotError(str(error)) from error
+    return succession
 
 
 def _decode_chunk(encoded: bytes, number: int) -> Iterator[Leaf]:

@@ -27,6 +27,8 @@ from veristream.kabis.protocol.actions import Quota, Retention
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Name, PublicKey, at_most
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 
@@ -175,6 +177,7 @@ LEAVES: dict[str, tuple[type[Coded], tuple[type, ...]]] = {
     "roles": (Span, (str, str)),
     "closing": (Closing, ()),
     "quotas": (Quota, ()),
+    "memberships": (Members, (int,)),
 }
 """The tables whose entries are leaves: the class of their values, and the types of the parts of their keys.
 
@@ -216,6 +219,8 @@ class State:
     roles: Table[tuple[str, str], Span] = field(default_factory=_table)
     closing: Table[tuple[()], Closing] = field(default_factory=_table)
     quotas: Table[tuple[()], Quota] = field(default_factory=_table)
+    memberships: Table[int, Members] = field(default_factory=_table)
+    """The members by the height from which they are in force; the founding ones are in the genesis."""
 
     publics: Table[bytes, tuple[str, int]] = field(default_factory=_table)
     sequences: Table[tuple[str, str, int, int], int] = field(default_factory=_table)
@@ -260,6 +265,12 @@ class State:
     def quota(self) -> Quota:
         """What each client may have."""
         return self.quotas.get(()) or NO_QUOTA
+
+    def members_at(self, genesis: Genesis, height: int) -> Members:
+        """Returns the validators and storage parties in force at a height, as far as they are ordered."""
+        begun = max((begin for begin, _ in self.memberships.items() if begin <= height), default=None)
+        members = None if begun is None else self.memberships.get(begun)
+        return members or genesis.members
 
     def group(self, name: str) -> Group:
         """Returns a consumer group whole; one that nobody joined has no members and generation 0."""

@@ -12,7 +12,7 @@ STATE_NAME_BYTES_MAX = 1024
 KEY_BYTES_MAX = 4096
 
 KeyPart = str | int | bytes
-TableKey = str | bytes | tuple[KeyPart, ...]
+TableKey = str | int | bytes | tuple[KeyPart, ...]
 KeyType = TypeVar("KeyType", bound=TableKey)
 Value = TypeVar("Value")
 

@@ -21,8 +21,8 @@ from veristream.kabis.log.disk.repair import find_damages
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.operations.findings import Finding, Severity, warn
 from veristream.kabis.process.monitor import DISK_FREE_MIN_BYTES
-from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.keys import load_key
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.wire.endpoints import Address
 

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ledger.snapshot import Snapshot
 from veristream.kabis.log.disk.files import Full
@@ -47,9 +47,10 @@ from veristream.kabis.ordering.validator import (
 )
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError, UnknownKindError
-from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering, Signer
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.outcomes import Outcome, Reason, Refused
 from veristream.kabis.wire.endpoints import (
     Address,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, Snapshot, restore
 from veristream.kabis.ledger.trie import count_leaves

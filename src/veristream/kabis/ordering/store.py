@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ledger.snapshot import Snapshot
 from veristream.kabis.log.disk.log import Gap, Log, Retention
@@ -161,7 +161,7 @@ class BlockStore:
                 raise _unusable(entry.position + 1, "it was lost to disk damage")
             try:
                 certified = CertifiedBlock.decode(entry.payload)
-                ledger.apply(certified.block)
+                ledger.apply(certified.block, certified.certificate)
             except (DecodeError, InvalidBlockError) as error:
                 raise _unusable(entry.position + 1, str(error)) from error
         if certified is not None:
@@ -169,9 +169,9 @@ class BlockStore:
 
     @staticmethod
     def _verify(ledger: Ledger, certified: CertifiedBlock) -> None:
-        genesis, certificate = ledger.genesis, certified.certificate
+        members, certificate = ledger.members_at(ledger.height), certified.certificate
         try:
-            certificate.verify(genesis.chain_id, genesis.validator_keys)
+            certificate.verify(ledger.genesis.chain_id, members.validator_keys)
         except CertificateError as error:
             raise _unusable(ledger.height, str(error)) from error
         if (certificate.height, certificate.block_id) != (ledger.height, ledger.last_id):

@@ -40,7 +40,9 @@ from veristream.kabis.ordering.messages import (
 from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.protocol.actions import SetMembers
 from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
@@ -51,6 +53,7 @@ RECENT_COMMITS = 64
 DECODED_BLOCKS_MAX = 8
 REVIEWED_MAX = 64
 OFFERED_BYTES_MAX = 1 << 18
+CHANGE_TAG = domain_tag(SetMembers.KIND)
 JUNK = frozenset((Reason.MALFORMED, Reason.BAD_SIGNATURE))
 
 
@@ -348,6 +351,8 @@ class ValidatorCore:
 
         An early batch is fully verified now, so that it can wait without further checks.
         """
+        if CHANGE_TAG in encoded:
+            return Refused(Reason.FIXED_MEMBERS)  # validators do not follow changes of their set yet
         outcome = self.ledger.preview(encoded, max(self.ledger.time_ms + 1, self._now_ms))
         if isinstance(outcome, Refused) and outcome.reason is Reason.EARLY:
             transaction = decode_transaction(encoded)

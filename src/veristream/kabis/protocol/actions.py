@@ -1,4 +1,4 @@
-"""Actions of admins and clients on topics, keys, groups, marks and rights; `Signed` carries each."""
+"""Actions of admins and clients, from topics and keys to rights and members; `Signed` carries each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, get_args
 
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
@@ -22,7 +22,8 @@ from veristream.kabis.protocol.fields import (
     ascending,
     at_most,
 )
-from veristream.kabis.protocol.genesis import is_name
+from veristream.kabis.protocol.members import Members, Possession, is_name
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 TOPICS_MAX = 1000
 OFFSETS_MAX = 1000
@@ -259,6 +260,21 @@ class SetQuota(TransactionPart, kind="set-quota"):
     quota: Quota
 
 
+@dataclass(frozen=True, slots=True)
+class SetMembers(TransactionPart, kind="set-members"):
+    """An admin sets the validators and storage parties, in force from the block at a later height on.
+
+    Each member whose key is new in its role signs `member_possession_bytes` with it; `possessions` are
+    those signatures.
+    """
+
+    members: Members
+    height: U64
+    possessions: Annotated[
+        tuple[Possession, ...], at_most(2 * PARTIES_MAX), ascending("possessions", attrgetter("place"))
+    ]
+
+
 AccessAction = Grant | Revoke | SetRole | SetClosed
 
 Action = (
@@ -278,6 +294,7 @@ Action = (
     | SetRole
     | SetClosed
     | SetQuota
+    | SetMembers
 )
 _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in get_args(Action)}
 

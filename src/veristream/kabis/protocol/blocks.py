@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, assert_never
 
-from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.protocol.codec import Coded, DecodeError
-from veristream.kabis.protocol.fields import U32, U64, Digest, Name, at_most, blob
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.fields import U32, U64, Digest, Name, at_most, blob, by
 from veristream.kabis.protocol.merkle import compute_root, hash_leaves
+from veristream.kabis.protocol.receipts import CommitCertificate
 
 TRANSACTIONS_MAX = 10_000
 TRANSACTION_BYTES_MAX = 1 << 17
@@ -67,6 +68,32 @@ class Block(Coded, kind="block", bytes_max=BLOCK_BYTES_MAX):
 def transactions_root(transactions: Sequence[bytes]) -> bytes:
     """Returns the Merkle root of encoded transactions."""
     return compute_root(hash_leaves(transactions))
+
+
+_NO_HEIGHT = bytes(8)
+"""Height 0, which no block has. In place of our certificate's height, it announces one of CometBFT's."""
+
+
+def write_certificate(writer: Writer, certificate: CommitCertificate | CometCertificate) -> None:
+    """Appends a certificate of either kind."""
+    match certificate:
+        case CommitCertificate():
+            if certificate.height == 0:
+                raise ValueError("no block has height 0")
+        case CometCertificate():
+            writer.raw(_NO_HEIGHT)
+        case _:
+            assert_never(certificate)
+    certificate.write(writer)
+
+
+def read_certificate(reader: Reader) -> CommitCertificate | CometCertificate:
+    """Takes a certificate of either kind."""
+    return CometCertificate.read(reader) if reader.skip(_NO_HEIGHT) else CommitCertificate.read(reader)
+
+
+Certificate = Annotated[CommitCertificate | CometCertificate, by(write_certificate, read_certificate)]
+"""Votes of more than two thirds of the validators for a block: ours, or CometBFT's for its header."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,60 +3,38 @@
 It names the chain, the number of faulty parties that it tolerates (F), the validators, the storage parties,
 the admins who set topics and register keys, and clients with keys registered from the start. Its digest is
 the `previous` of the first block, so every certificate covers the genesis too. The digest does not cover
-addresses: a party may move. Validators, storage parties and admins are fixed for the life of the chain;
-only clients' keys change.
+addresses: a party may move. Its validators and storage parties are the founding members, which ordered
+actions replace (`members`). Admins are fixed for the life of the chain.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.protocol.codec import (
-    NAME_BYTES_MAX,
-    PUBLIC_KEY_BYTES,
-    Coded,
-    DecodeError,
-    Reader,
-    Writer,
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U16, U64, Name, at_most, by
+from veristream.kabis.protocol.members import (
+    ADDRESS_BYTES_MAX,
+    Members,
+    Party,
+    StorageMode,
+    find_double,
+    is_name,
+    read_mode,
+    write_mode,
 )
-from veristream.kabis.protocol.fields import OMITTED, U16, U64, Name, PublicKey, at_most, by
 from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 VERSION_MAX = 2
 """The latest protocol version that this program knows; new chains begin with it."""
 CLIENTS_MAX = 10_000
-ADDRESS_BYTES_MAX = 300
 GENESIS_BYTES_MAX = 4 << 20
-
-_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_BYTES_MAX}}}")
-
-
-def is_name(name: str) -> bool:
-    """Returns whether Kafka's rule for topics allows the name, as all names in Kabis must."""
-    return _NAME.fullmatch(name) is not None and name not in (".", "..")
-
-
-class StorageMode(Enum):
-    """How many storage parties there are: enough to tolerate F silent ones, or the paper's F+1."""
-
-    TOLERANT = "2F+1"
-    PAPER = "F+1"
-
-
-def _write_mode(writer: Writer, mode: StorageMode) -> None:
-    writer.flag(mode is StorageMode.PAPER)
-
-
-def _read_mode(reader: Reader) -> StorageMode:
-    return StorageMode.PAPER if reader.flag() else StorageMode.TOLERANT
 
 
 def _write_version(writer: Writer, version: int) -> None:
@@ -89,25 +67,13 @@ def _read_closed(reader: Reader) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Party(Coded, kind="party"):
-    """A validator, storage party, admin or client: name, Ed25519 key, and the address of a server.
-
-    The address is not encoded: it is not part of the chain's identity.
-    """
-
-    name: Name
-    public: PublicKey
-    address: Annotated[str, OMITTED] = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
     """A chain before its first block; votes refer to validators by their position."""
 
     chain_id: Name
     time_ms: U64
     faults: U16
-    storage_mode: Annotated[StorageMode, by(_write_mode, _read_mode)]
+    storage_mode: Annotated[StorageMode, by(write_mode, read_mode)]
     validators: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
     storage: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
     admins: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
@@ -122,13 +88,18 @@ class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
         return sha256(self.encode()).digest()
 
     @property
+    def members(self) -> Members:
+        """The founding members."""
+        return Members(self.faults, self.storage_mode, self.validators, self.storage)
+
+    @property
     def validator_keys(self) -> tuple[bytes, ...]:
-        """The validators' public keys, in their order."""
+        """The founding validators' public keys, in their order."""
         return tuple(party.public for party in self.validators)
 
     @property
     def receipts_needed(self) -> int:
-        """The number of storage receipts that a batch needs, so that one is from an honest party."""
+        """The number of storage receipts that a batch needs from the founding storage parties."""
         return self.faults + 1
 
     def check(self) -> None:
@@ -140,7 +111,6 @@ class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
 
 def find_problem(genesis: Genesis) -> str:
     """Returns the rule that the genesis breaks, in words; empty if it breaks none."""
-    faults = genesis.faults
     if not 1 <= genesis.version <= VERSION_MAX:
         return f"protocol version {genesis.version}, but this program knows 1 to {VERSION_MAX}; upgrade it"
     if genesis.closed and genesis.version == 1:
@@ -149,36 +119,14 @@ def find_problem(genesis: Genesis) -> str:
         return (
             f"the chain id {genesis.chain_id!r} is not a valid name; use letters, digits, '.', '_' and '-'"
         )
-    if not 0 <= faults < PARTIES_MAX or not 0 <= genesis.time_ms < 1 << 63:
+    if not 0 <= genesis.faults < PARTIES_MAX or not 0 <= genesis.time_ms < 1 << 63:
         return "F or the time is out of range"
-    if len(genesis.validators) != 3 * faults + 1:
-        return f"{len(genesis.validators)} validators, but F = {faults} needs {3 * faults + 1}"
-    storage = len(genesis.storage)
-    if genesis.storage_mode is StorageMode.PAPER and storage != faults + 1:
-        return f"{storage} storage parties, but F+1 is {faults + 1}"
-    if genesis.storage_mode is StorageMode.TOLERANT and storage < 2 * faults + 1:
-        return f"{storage} storage parties, but F = {faults} needs {2 * faults + 1}"
+    problem = genesis.members.find_problem()
+    if problem:
+        return problem
     if not genesis.admins:
         return "there is no admin, so nobody could create a topic"
-    return _find_double(genesis)
-
-
-def _find_double(genesis: Genesis) -> str:
-    for role, parties in (
-        ("validators", genesis.validators),
-        ("storage parties", genesis.storage),
-        ("admins and clients", genesis.admins + genesis.clients),
-    ):
-        wrong = next((party.name for party in parties if not is_name(party.name)), None)
-        if wrong is not None:
-            return f"{wrong!r} among the {role} is not a valid name; use letters, digits, '.', '_' and '-'"
-        if len({party.name for party in parties}) < len(parties):
-            return f"two {role} have the same name"
-        if len({party.public for party in parties}) < len(parties):
-            return f"two {role} have the same key"
-        if any(len(party.public) != PUBLIC_KEY_BYTES for party in parties):
-            return f"a key among the {role} is not {PUBLIC_KEY_BYTES} bytes long"
-    return ""
+    return find_double("admins and clients", genesis.admins + genesis.clients)
 
 
 def to_json(genesis: Genesis) -> str:

@@ -45,6 +45,9 @@ class Reason(Enum):
     NO_RIGHT = "a right is missing"
     BAD_RULE = "the rule makes no sense"
     NO_SUCH_RULE = "there is no such rule"
+    BAD_MEMBERS = "the members break a rule"
+    CHANGE_PENDING = "another change of the members is not in force yet"
+    FIXED_MEMBERS = "the validators of this chain do not change, so its members do not either"
     OLD_VERSION = "the chain's protocol version lacks this; an admin may upgrade it"
 
 

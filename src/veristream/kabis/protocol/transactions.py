@@ -27,6 +27,7 @@ from veristream.kabis.protocol.codec import (
 from veristream.kabis.protocol.fields import U32, U64, Name, Signature, ascending, at_most, by
 from veristream.kabis.protocol.keys import Signer, Verify, possession_bytes
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import MemberRole, Possession, member_possession_bytes
 from veristream.kabis.protocol.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
 
 CACHED_BYTES_MAX = 2048
@@ -166,6 +167,11 @@ def sign_action(author: Author, number: int, action: Action) -> Signed:
 def prove_possession(chain_id: str, name: str, key_epoch: int, signer: Signer) -> bytes:
     """Returns the new key's own signature, for `RegisterKey` and `RotateKey`."""
     return signer.sign(possession_bytes(chain_id, name, key_epoch))
+
+
+def prove_membership(chain_id: str, role: MemberRole, name: str, signer: Signer) -> Possession:
+    """Returns a new member's proof that it has its key, for `SetMembers`."""
+    return Possession(role, name, signer.sign(member_possession_bytes(chain_id, role, name)))
 
 
 def submit(signed: SignedHeader, receipts: Iterable[StorageReceipt]) -> Submit:

@@ -19,8 +19,9 @@ from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.connect import open_channels
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
-from veristream.kabis.protocol.genesis import Genesis, is_name, load_genesis
+from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import load_key
+from veristream.kabis.protocol.members import is_name
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.spark.plan import EARLIEST, LATEST, Choice, Edge
 from veristream.kabis.storage.client import StorageClient

@@ -9,10 +9,10 @@ from typing import TypeVar
 from veristream.kabis.channels.failures import LyingPartyError, decode_answer
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate
 from veristream.kabis.protocol.codec import Coded
-from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt

@@ -31,12 +31,13 @@ from veristream.kabis.protocol.batch import (
     PackedBatch,
     SignedHeader,
 )
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate
 from veristream.kabis.protocol.codec import Coded, Octets
 from veristream.kabis.protocol.fields import U64, at_most, blob
-from veristream.kabis.protocol.genesis import Genesis, is_name
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import is_name
 from veristream.kabis.protocol.partitions import PartitionName, StreamName, stream_of
 from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import (

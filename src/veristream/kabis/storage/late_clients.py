@@ -9,7 +9,7 @@ from typing import Any
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES
-from veristream.kabis.protocol.genesis import Party, is_name
+from veristream.kabis.protocol.members import Party, is_name
 
 CLIENTS_BYTES_MAX = 4 << 20
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate
 from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError
 from veristream.kabis.protocol.fields import U32, U64, Name, at_most, tagged
 from veristream.kabis.protocol.partitions import PartitionName, StreamName

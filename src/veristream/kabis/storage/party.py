@@ -15,7 +15,8 @@ from veristream.kabis.protocol.actions import Right, to_read, to_write
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import PackedBatch
 from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.storage.admission import BehindError, StorageRefusedError
 from veristream.kabis.storage.chain import ChainView, KeyStanding

@@ -15,10 +15,10 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.ledger.certified import ReceiptError
 from veristream.kabis.ledger.event_receipts import (
     RECEIPT_BYTES_MAX,
     EventReceipt,
-    ReceiptError,
     VerifiedReceipt,
     export_receipt,
     verify_receipt,

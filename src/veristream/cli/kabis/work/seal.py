@@ -10,7 +10,7 @@ import typer
 
 from veristream.errors import ModelError
 from veristream.kabis.log.disk.files import replace
-from veristream.kabis.protocol.genesis import is_name
+from veristream.kabis.protocol.members import is_name
 from veristream.kabis.protocol.seal import (
     KEY_BYTES,
     Sealer,

@@ -14,7 +14,8 @@ from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
 from veristream.kabis.operations.supervisor import Supervisor, read_policy, start_supervised
-from veristream.kabis.protocol.genesis import Genesis, StorageMode
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import StorageMode
 
 MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
 

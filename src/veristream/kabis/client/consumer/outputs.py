@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.blocks import Certificate
 from veristream.kabis.protocol.partitions import PartitionName
 
 

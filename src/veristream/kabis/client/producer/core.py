@@ -457,9 +457,9 @@ class ProducerCore:
     def _prove(self, batch: Batch, followed: Followed, position: int) -> EventReceipt:
         with self._guard:
             proof = self._ledger.prove_key(batch.header.producer, batch.header.key_epoch)
-            last = self.follower.last
+            made, last, handed = followed.header, self.follower.last, self._ledger.succession
         assert proof is not None and last is not None, "a batch was admitted under a key"
-        return make_receipt(batch, position, followed.block, followed.header.certificate, (proof, last))
+        return make_receipt(batch, position, followed.block, made.certificate, (proof, last), handed)
 
     def _policy_changed(self, name: str) -> dict[tuple[str, int], PartitionQueue]:
         """Fails the events of signed batches if the topic is no longer validated."""

@@ -17,7 +17,8 @@ from veristream.kabis.client.checkpoint import Checkpoint, CheckpointError, Fork
 from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
 from veristream.kabis.client.following import StalledError
 from veristream.kabis.client.producer.producer import AsyncKabisProducer
-from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.certified import CertifiedHeader
+from veristream.kabis.ledger.succession import Succession
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.keys import verify
@@ -123,11 +124,11 @@ def test_another_certified_block_of_its_height_stops_the_client(tmp_path: Path) 
 def test_it_never_goes_back_whoever_writes(tmp_path: Path) -> None:
     cluster, path = make_long(), tmp_path / "alice"
     first, second = (Checkpoint(path, cluster.genesis, verify) for _ in range(2))
-    first.keep(header_of(cluster, 5))
-    second.keep(header_of(cluster, 3))
+    first.keep(header_of(cluster, 5), Succession(cluster.genesis))
+    second.keep(header_of(cluster, 3), Succession(cluster.genesis))
     assert read(path, cluster) == 5
-    second.keep(header_of(cluster, HEIGHT))
-    first.keep(header_of(cluster, 5))
+    second.keep(header_of(cluster, HEIGHT), Succession(cluster.genesis))
+    first.keep(header_of(cluster, 5), Succession(cluster.genesis))
     assert read(path, cluster) == HEIGHT
 
 
@@ -179,7 +180,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_client(
     async def test() -> None:
         checkpoint = Checkpoint(tmp_path / "alice", cluster.genesis, verify)
         checkpoint._path = tmp_path / "file" / "alice"
-        checkpoint.keep(header_of(cluster, HEIGHT))
+        checkpoint.keep(header_of(cluster, HEIGHT), Succession(cluster.genesis))
 
     run_steadily(test)
     assert "the checkpoint is not written" in caplog.text

@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from tests.kabis.chain import key_of, make_genesis, party
+from tests.kabis.ledger.changing import replaced
 from veristream.kabis.ledger.leaves import Leaves
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.membership import find_new_keys
 from veristream.kabis.ledger.state import State
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.members import Party, Possession
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
@@ -140,8 +143,19 @@ class Dice:
                 act.SetClosed(self.rng.random() < 0.2),
                 act.SetQuota(act.Quota(*(self.rng.choice([0, 0, 5]) for _ in range(3)))),
                 act.Upgrade(self.rng.choice([2, 2, 2, 3]), self.ledger.height + self.rng.randrange(1, 9)),
+                self.change(),
             ]
         )
+
+    def change(self) -> act.SetMembers:
+        """Another key for a validator that never proposes, or for a storage party."""
+        before, name = self.ledger.members, self.rng.choice(["v0", "s2"])
+        new = Party(name, key_of(f"spare {self.rng.randrange(50)}").public)
+        after = replaced(before, name, new)
+        proofs = tuple(
+            Possession(role, each.name, SIGNATURE) for role, each in find_new_keys(before, after)
+        )
+        return act.SetMembers(after, self.ledger.height + self.rng.randrange(2, 6), proofs)
 
     def rule(self) -> act.Rule:
         """A rule that leaves most clients what they need to go on."""

@@ -22,8 +22,11 @@ from tests.kabis.chain import (
     submitted,
 )
 from tests.kabis.fuzz.mutation import flip, fuzzed, measure_memory, mutated
+from tests.kabis.moving import Moving
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.changes import Removal, Replacement
+from veristream.kabis.client.known_members import load_members, note_members
 from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.cluster import processes, status
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -41,6 +44,7 @@ from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES, Damaged
 from veristream.kabis.protocol import genesis, keys, seal
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage import late_clients as clients
 from veristream.kabis.wire.endpoints import Address
 
@@ -135,6 +139,15 @@ def to_json(value: object) -> Callable[[Path], bytes]:
     return lambda _folder: json.dumps(value).encode()
 
 
+def members_file(folder: Path) -> bytes:
+    chain = Moving(GENESIS, key_of("admin"), map(key_of, ("v0", "v1", "v2", "v3", "v9")))
+    chain.change(Replacement("v1", Party("v9", key_of("v9").public, "v9:1")), 3)
+    chain.reach(3)
+    chain.change(Removal(("v0", "v2", "v3")), 9)
+    note_members(folder / "made", chain.ledger)
+    return (folder / "made").read_bytes()
+
+
 def read_suspicions(path: Path) -> object:
     (path.parent / "suspicions").mkdir(exist_ok=True)
     (path.parent / "suspicions" / "consumer.json").write_bytes(path.read_bytes())
@@ -152,6 +165,7 @@ FILES: dict[str, JsonFile] = {
     "receipt": JsonFile(
         lambda _: receipt_file(), lambda path: verify_receipt(path.read_bytes(), GENESIS), (ReceiptError,)
     ),
+    "members": JsonFile(members_file, lambda path: load_members(path, GENESIS), READ),
     "topic keys": JsonFile(topic_keys_file, seal.load_topic_keys, READ),
     "clients": JsonFile(to_json([{"name": "a", "public": "00" * 32}]), clients.load_clients, READ),
     "suspicions": JsonFile(to_json({"storage-1": 4}), read_suspicions, ()),

@@ -15,7 +15,6 @@ from veristream.cli.kabis.client import access, client
 from veristream.cli.kabis.config import config
 from veristream.cli.kabis.consume import consume
 from veristream.cli.kabis.doctor import doctor
-from veristream.cli.kabis.down import down
 from veristream.cli.kabis.key import key
 from veristream.cli.kabis.produce import produce
 from veristream.cli.kabis.receipt import receipt
@@ -23,7 +22,7 @@ from veristream.cli.kabis.seal import seal
 from veristream.cli.kabis.status import status
 from veristream.cli.kabis.topic import topic
 from veristream.cli.kabis.units import units
-from veristream.cli.kabis.up import up
+from veristream.cli.kabis.up import down, up
 from veristream.cli.kabis.upgrade import upgrade
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)

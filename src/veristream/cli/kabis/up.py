@@ -1,4 +1,4 @@
-"""`veristream kabis up`."""
+"""`veristream kabis up` and `down`."""
 
 from __future__ import annotations
 
@@ -99,3 +99,11 @@ def up(
 
         stores, faults = tuple(storage or ()), tuple(fault or ())
         work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering, closed))
+
+
+def down(data: DataOption = DATA) -> None:
+    """Stop the running parties of a cluster; their data is kept."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import up as work
+
+        work.down(data)

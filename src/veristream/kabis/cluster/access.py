@@ -21,6 +21,7 @@ from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import MemberRole
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.wire.handshake import Identity, Role
 
@@ -40,8 +41,9 @@ class Access:
         if not self.folder.has_parties():
             return self
         running = Cluster(self.folder).find()
-        needed = self.genesis.storage if is_cometbft(self.genesis) else self.genesis.validators
-        if not any(party.name in running for party in needed):
+        needed = MemberRole.STORAGE if is_cometbft(self.genesis) else MemberRole.VALIDATOR
+        seats = self.folder.members().seats()
+        if not any(seat.party.name in running for seat in seats if seat.role is needed):
             raise EnvironmentFailure(
                 f"the cluster in {self.folder.path} is down",
                 f"veristream kabis up --detach --data {self.folder.path} starts it",
@@ -67,7 +69,10 @@ class Access:
 
     def kafka(self) -> dict[str, KafkaSettings]:
         """Returns the Kafka cluster of each storage party whose log is in Kafka."""
-        found = {party.name: self.folder.kafka(party.name) for party in self.genesis.storage}
+        names = [
+            seat.party.name for seat in self.folder.members().seats() if seat.role is MemberRole.STORAGE
+        ]
+        found = {name: self.folder.kafka(name) for name in names}
         return {name: settings for name, settings in found.items() if settings is not None}
 
     def producer(

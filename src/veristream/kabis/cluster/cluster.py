@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError, suggest
+from veristream.kabis.client.known_members import Seat
 from veristream.kabis.cluster import folder as folders
 from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -31,7 +32,7 @@ from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.process.settings import Settings
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.members import StorageMode
+from veristream.kabis.protocol.members import MemberRole, StorageMode
 
 START_PATIENCE_S = 60.0
 SUPERVISOR = "supervisor"
@@ -72,11 +73,12 @@ class Cluster(ProcessGroup):
     def settings(self) -> Settings:
         """The settings in the folder; raises ModelError if they are wrong."""
         settings = self.folder.settings()
+        known = [seat.party.name for seat in self.seats()]
         for name in settings.parties:
-            if name not in self.names():
+            if name not in known:
                 raise ModelError(
                     f"{self.folder.settings_path} has settings of {name!r}, which is no party here",
-                    hint=suggest(name, self.names(), f"the parties are {', '.join(self.names())}"),
+                    hint=suggest(name, known, f"the parties are {', '.join(known)}"),
                 )
         return settings
 
@@ -103,11 +105,13 @@ class Cluster(ProcessGroup):
             )
         if is_cometbft(genesis):
             found(genesis)
-        if parties not in (None, len(genesis.validators)) or mode not in (None, genesis.storage_mode):
+        validators = self.folder.members().latest.validators
+        if parties not in (None, len(validators)) or mode not in (None, genesis.storage_mode):
             raise ModelError(
-                f"the cluster in {self.folder.path} has {len(genesis.validators)} validators and"
+                f"the cluster in {self.folder.path} has {len(validators)} validators and"
                 f" {genesis.storage_mode.value} storage parties",
-                hint="this is fixed for the life of a chain; choose another folder with --data",
+                hint="choose another folder with --data; `veristream kabis member --help` says how the"
+                " members of a chain change",
             )
         if port is None:
             return genesis
@@ -154,11 +158,38 @@ class Cluster(ProcessGroup):
 
     # Processes
 
+    def seats(self) -> tuple[Seat, ...]:
+        """Returns all parties that run as our processes, or did, in the order in which they became members.
+
+        A party that joined later is ours if its key is here. The folder may be behind the ledger.
+        """
+        ours = self.folder.members().seats()
+        if is_cometbft(self.genesis):
+            ours = tuple(seat for seat in ours if seat.role is MemberRole.STORAGE)
+        return tuple(seat for seat in ours if not seat.begin or self.has_key(seat.party.name))
+
+    def has_key(self, name: str) -> bool:
+        """Whether a party's key is in the folder."""
+        return (self.folder.party(name) / folders.KEY).is_file()
+
+    def seat(self, name: str) -> Seat:
+        """Returns the seat of a party of ours."""
+        return next(seat for seat in self.seats() if seat.party.name == name)
+
     def names(self) -> list[str]:
-        """Returns all parties that run as our processes, validators first."""
-        genesis = self.genesis
-        ours = () if is_cometbft(genesis) else genesis.validators
-        return [party.name for party in ours + genesis.storage]
+        """Returns the parties that should run as our processes: members in force, and those who join."""
+        height = self.folder.members().height + 1
+        return [seat.party.name for seat in self.seats() if not seat.is_former(height)]
+
+    def former(self) -> list[str]:
+        """Returns the parties of ours that have left."""
+        names = self.names()
+        return [seat.party.name for seat in self.seats() if seat.party.name not in names]
+
+    def find(self) -> dict[str, Running]:
+        """Returns the parties that are running, former ones too, no matter who started them."""
+        found = {name: self.find_one(name) for name in (*self.names(), *self.former())}
+        return {name: running for name, running in found.items() if running is not None}
 
     def folder_of(self, name: str) -> Path:
         """Returns a party's folder."""
@@ -167,7 +198,7 @@ class Cluster(ProcessGroup):
     def start(self, how: StartOptions = StartOptions(), names: Iterable[str] | None = None) -> None:
         """Starts parties, by default all, and waits until they answer; if one fails, stops all of them."""
         chosen = self.names() if names is None else list(names)
-        check_faults(self.genesis, how.faults or {})
+        check_faults(self.seats(), how.faults or {})
         _ = self.settings  # a mistake in them is told before anything starts
         up = [name for name, _ in self.find().items() if name in chosen]
         if up:
@@ -199,7 +230,7 @@ class Cluster(ProcessGroup):
 
     def stop(self, names: Iterable[str] | None = None) -> list[str]:
         """Stops parties on purpose, by default all and the supervisor; returns those it stopped."""
-        chosen = self.names() if names is None else list(names)
+        chosen = [*self.names(), *self.former()] if names is None else list(names)
         supervisor = self.find_supervisor() if names is None else None
         if supervisor is not None:
             processes.stop([supervisor], self.STOP_PATIENCE_S)
@@ -214,16 +245,14 @@ class Cluster(ProcessGroup):
 
     def command(self, name: str, how: StartOptions) -> list[str]:
         """Returns the command that runs a party."""
-        folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
+        folder, seat = self.folder.party(name).resolve(), self.seat(name)
+        is_validator = seat.role is MemberRole.VALIDATOR
         fault, listen = how.fault_of(name), self.settings.party(name).listen
         own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]
-        if is_validator and listen:
-            own += ["--listen", listen]
+        if listen or seat.begin or not is_validator:  # the genesis has the others
+            own += ["--listen", listen or seat.party.address]
         if not is_validator:
-            address = next(party.address for party in self.genesis.storage if party.name == name)
             own += [
-                "--listen",
-                listen or address,
                 "--clients",
                 str(self.folder.clients_path.resolve()),
                 "--follow",
@@ -246,9 +275,13 @@ class Cluster(ProcessGroup):
             *("--genesis", str(self.folder.genesis_path.resolve()), "--flush", how.flush),
             *("--folder", str(folder if is_validator else folder / "log")),
             *("--ready", str(folder / "ready")),
-            *("--metrics-port", str(self.settings.metrics_port(name, self.names().index(name)))),
+            *("--metrics-port", str(self.settings.metrics_port(name, self._number(name)))),
             *own,
         ]
+
+    def _number(self, name: str) -> int:
+        """Returns a number that a party keeps when members come and go."""
+        return [seat.party.name for seat in self.seats()].index(name)
 
     def _wait_for(self, names: Iterable[str]) -> None:
         deadline_s = time.monotonic() + START_PATIENCE_S
@@ -290,11 +323,13 @@ class Cluster(ProcessGroup):
         return {name: processes.last_words(self.folder.party(name))[0] for name in gone}
 
 
-def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:
+def check_faults(seats: Iterable[Seat], faults: Mapping[str, str]) -> None:
     """Raises ModelError if a party does not exist or cannot have the fault."""
-    ours = () if is_cometbft(genesis) else genesis.validators
-    can: dict[str, list[str]] = {party.name: [*LYING_VALIDATORS] for party in ours}
-    can |= {party.name: [*LYING_STORES] for party in genesis.storage}
+    kinds: dict[MemberRole, list[str]] = {
+        MemberRole.VALIDATOR: [*LYING_VALIDATORS],
+        MemberRole.STORAGE: [*LYING_STORES],
+    }
+    can = {seat.party.name: kinds[seat.role] for seat in seats}
     for name, fault in faults.items():
         if name not in can:
             raise ModelError(f"there is no party {name!r}", hint=f"choose one of {', '.join(can)}")

@@ -2,6 +2,7 @@
 
     DIR/genesis.json             public keys and settings; all that a third party needs
     DIR/kabis.toml               settings of all parties; optional
+    DIR/members.json             who the members are since they changed; written by who reads the ledger
     DIR/clients.json             clients registered after the genesis
     DIR/keys/NAME                secret keys of the admin and the clients
     DIR/keys-1/NAME, ...         keys that replaced them, by their number on the ledger
@@ -10,7 +11,7 @@
     DIR/storage-1, ...
 
 Anyone who can read the folder has all keys, so such a cluster is only for laptops and tests. A client's own
-folder has only the genesis and the client's key.
+folder has only the genesis, the client's key and, if the members changed, `members.json`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client import known_members
+from veristream.kabis.client.known_members import KnownMembers, load_members
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import Network
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings
@@ -39,6 +42,8 @@ from veristream.kabis.wire.ports import HOST, draw_ports
 ADMIN = "admin"
 CLIENTS = ("producer", "consumer")
 PARTIES_MAX = 31
+KEY, NEXT_KEY = "key", "key.next"
+"""Files of a party's secret key: the one in use, and the one that replaces it at a height."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class ClusterFolder:
     @property
     def genesis_path(self) -> Path:
         return self.path / "genesis.json"
+
+    @property
+    def members_path(self) -> Path:
+        """The file of what is known of the members; missing until a change is ordered."""
+        return self.path / known_members.FILE
 
     @property
     def clients_path(self) -> Path:
@@ -71,8 +81,7 @@ class ClusterFolder:
 
     def has_parties(self) -> bool:
         """Whether the folder contains a party's key or data, and not only what a client needs."""
-        genesis = self.genesis()
-        parties = [self.party(each.name) for each in (*genesis.validators, *genesis.storage)]
+        parties = [self.party(seat.party.name) for seat in self.members().seats()]
         return any((party / name).exists() for party in parties for name in ("key", "blocks", "log"))
 
     def genesis(self) -> Genesis:
@@ -83,6 +92,10 @@ class ClusterFolder:
                 hint=f"veristream kabis up --data {self.path} creates and starts one",
             )
         return load_genesis(self.genesis_path)
+
+    def members(self) -> KnownMembers:
+        """Returns the members as the folder knows them; raises ModelError if their file is damaged."""
+        return load_members(self.members_path, self.genesis())
 
     def party(self, name: str) -> Path:
         """Returns the folder of a validator or storage party."""
@@ -175,9 +188,9 @@ def create(
     validators = (
         network.validators
         if network
-        else tuple(_make_party(folder, f"validator-{number + 1}") for number in range(count))
+        else tuple(_found_party(folder, f"validator-{number + 1}") for number in range(count))
     )
-    storage = tuple(_make_party(folder, f"storage-{number + 1}") for number in range(stores))
+    storage = tuple(_found_party(folder, f"storage-{number + 1}") for number in range(stores))
     _make_folder(folder.path / "keys")
     keys = {name: _find_key(folder.key_path(name)) for name in (ADMIN, *CLIENTS)}
     genesis = Genesis(
@@ -197,7 +210,16 @@ def create(
 
 
 def place(folder: ClusterFolder, genesis: Genesis, port: int) -> Genesis:
-    """Assigns an address to every party, from `port` on or on free ports, and writes the genesis."""
+    """Assigns an address to every party, from `port` on or on free ports, and writes the genesis.
+
+    Raises ModelError once a change of the members is ordered: then the ledger has their addresses.
+    """
+    if folder.members_path.exists():
+        raise ModelError(
+            "the members have changed, so their addresses are on the ledger and --port cannot move them",
+            hint="a party listens elsewhere with `listen` under [parties.NAME] in kabis.toml, behind the"
+            " same address",
+        )
     ours = () if is_cometbft(genesis) else genesis.validators
     count = len(ours) + len(genesis.storage)
     if port and not 1024 <= port <= 65_536 - count:
@@ -239,13 +261,26 @@ def use_kafka(folder: ClusterFolder, genesis: Genesis, clusters: Sequence[KafkaS
         replace(folder.kafka_path(name), settings.encode().encode("utf-8"))
 
 
+def _found_party(folder: ClusterFolder, name: str) -> Party:
+    return Party(name, make_party_key(folder.party(name)).public)
+
+
 def _placed(parties: Sequence[Party], addresses: Sequence[str]) -> tuple[Party, ...]:
     return tuple(changed(party, address=each) for party, each in zip(parties, addresses, strict=False))
 
 
-def _make_party(folder: ClusterFolder, name: str) -> Party:
-    _make_folder(folder.party(name))
-    return Party(name, _find_key(folder.party(name) / "key").public)
+def make_party_key(path: Path, *, is_next: bool = False) -> SecretKey:
+    """Makes a party's folder and key, or the key that will replace it; or returns the one that is there."""
+    _make_folder(path)
+    return _find_key(path / (NEXT_KEY if is_next else KEY))
+
+
+def adopt_key(path: Path, public: bytes) -> None:
+    """Makes the next key of a party its key if it is this one."""
+    following = path / NEXT_KEY
+    if following.is_file() and load_key(following).public == public:
+        os.replace(following, path / KEY)
+        flush_folder(path)
 
 
 def _find_key(path: Path) -> SecretKey:

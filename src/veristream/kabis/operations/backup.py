@@ -26,13 +26,13 @@ from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import HEADER_BYTES, decode_marks
 from veristream.kabis.operations.archive import ArchiveWriter, Manifest, create_archive, extract, finish
 from veristream.kabis.ordering.snapshots import find_newest
-from veristream.kabis.protocol.genesis import load_genesis
+from veristream.kabis.protocol.members import MemberRole
 
 LOGS = ("records", "blocks", "log")
 """The logs in a party's folder, in the order in which they are copied."""
 SNAPSHOTS = "snapshots"
-COMMON = ("genesis.json", "clients.json", "kabis.toml")
-SECRET = ("key", "kafka.properties")
+COMMON = ("genesis.json", "members.json", "clients.json", "kabis.toml")
+SECRET = ("key", "key.next", "kafka.properties")
 _CHUNK_BYTES = 1 << 20
 _ATTEMPTS = 5
 
@@ -52,11 +52,10 @@ def make_backup(
     """Writes a backup of all or some parties to a new file."""
     genesis = cluster.genesis
     parties = tuple(names or cluster.names())
+    known = [*cluster.names(), *cluster.former()]
     for name in parties:
-        if name not in cluster.names():
-            raise ModelError(
-                f"there is no party {name!r}", hint=f"choose one of {', '.join(cluster.names())}"
-            )
+        if name not in known:
+            raise ModelError(f"there is no party {name!r}", hint=f"choose one of {', '.join(known)}")
     running = cluster.find()
     with create_archive(path) as writer:
         for name in COMMON:
@@ -142,7 +141,8 @@ def restore_all(path: Path, folder: ClusterFolder, *, give_up_later: bool = Fals
     with _Extracted(path, folder.path) as extracted:
         manifest = extracted.manifest
         validators = _validators(extracted.folder, manifest.parties)
-        whole = len(validators) == len(load_genesis(extracted.folder / "genesis.json").validators)
+        members = ClusterFolder(extracted.folder).members().in_force
+        whole = {party.name for party in members.validators} <= {*validators}
         if whole and not give_up_later:
             raise ModelError(
                 "the backup has all validators, and none of them can tell what they decided after it",
@@ -183,8 +183,9 @@ def restore_parties(path: Path, cluster: Cluster, names: Sequence[str]) -> Manif
             raise ModelError(
                 f"the backup has no {missing[0]}", hint=f"it has {', '.join(manifest.parties)}"
             )
+        validators = _validators(extracted.folder, names)
         for name in names:
-            _move_party(extracted.folder / name, cluster.folder_of(name), name.startswith("validator-"))
+            _move_party(extracted.folder / name, cluster.folder_of(name), name in validators)
     return manifest
 
 
@@ -201,7 +202,8 @@ def _move_party(source: Path, target: Path, is_validator: bool) -> None:
 
 
 def _validators(folder: Path, names: Iterable[str]) -> list[str]:
-    known = {party.name for party in load_genesis(folder / "genesis.json").validators}
+    seats = ClusterFolder(folder).members().seats()
+    known = {seat.party.name for seat in seats if seat.role is MemberRole.VALIDATOR}
     return [name for name in names if name in known]
 
 

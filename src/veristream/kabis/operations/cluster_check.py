@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from veristream.kabis.channels.failures import FAILURES
@@ -14,13 +14,14 @@ from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.cluster.rejoining import is_restored
 from veristream.kabis.cluster.restarts import read_history
-from veristream.kabis.cluster.status import ANSWER_S
+from veristream.kabis.cluster.status import ANSWER_S, ask_validator
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.operations.findings import Finding, warn
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Status
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import MemberRole, Party
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity, Role
 
@@ -37,20 +38,24 @@ def check_cluster(cluster: Cluster) -> list[Finding]:
 
 
 async def _check(cluster: Cluster) -> list[Finding]:
-    genesis = cluster.genesis
+    genesis, members = cluster.genesis, cluster.folder.members().in_force
     identity = Access(cluster.folder).identity(ADMIN, Role.ADMIN)
-    findings = list(check_down(cluster))
-    down = {finding.where for finding in findings}
+    findings = [*check_down(cluster), *check_former(cluster)]
+    running = cluster.find()
+    ours = [seat for seat in cluster.seats() if seat.party.name in cluster.names()]
+    asked = [seat for seat in ours if seat.party.name in running]
     ordering = open_ordering(genesis, identity, ANSWER_S)
     try:
         said: dict[str, Status] = {}
         if not is_cometbft(genesis):
-            said = await _ask_validators(genesis, ordering)
-            names = [party.name for party in genesis.validators if party.name not in {*down, *said}]
-            findings += [_silent_validator(cluster, name) for name in names]
+            validators = [seat.party for seat in asked if seat.role is MemberRole.VALIDATOR]
+            said = await _ask_validators(identity, validators)
+            silent = [party.name for party in validators if party.name not in said]
+            findings += [_silent_validator(cluster, name) for name in silent]
             findings += [*check_heights(said), *check_clock(said, time.time())]
-        findings += await _check_storage(genesis, identity, down)
-        if len(said) > genesis.faults:
+        stores = [seat.party for seat in asked if seat.role is MemberRole.STORAGE]
+        findings += await _check_storage(identity, stores)
+        if len(said) > members.faults:
             findings += await _check_certificate(genesis, ordering, said)
     finally:
         await ordering.close()
@@ -71,6 +76,16 @@ def check_down(cluster: Cluster) -> Iterator[Finding]:
         yield warn("no supervisor restarts parties in the background", "supervisor", do)
 
 
+def check_former(cluster: Cluster) -> Iterator[Finding]:
+    """Yields the parties that have left and still run."""
+    running = cluster.find()
+    for name in cluster.former():
+        if name in running:
+            end = cluster.seat(name).end
+            do = f"kill {running[name].pid} stops it; its data is kept"
+            yield warn(f"{name} left at block {end} and still runs", name, do)
+
+
 def _silent_validator(cluster: Cluster, name: str) -> Finding:
     if is_restored(cluster.folder_of(name)):
         what = f"{name} was restored from a backup and waits until it may vote again"
@@ -82,12 +97,15 @@ def _silent(name: str) -> Finding:
     return Finding(f"{name} runs but does not answer", name, f"look at {name}/party.log and {name}/log.txt")
 
 
-async def _ask_validators(genesis: Genesis, ordering: Validators) -> dict[str, Status]:
-    answers = await asyncio.gather(
-        *(ordering.status_of(number) for number in range(len(genesis.validators))), return_exceptions=True
-    )
-    named = zip(genesis.validators, answers, strict=True)
-    return {party.name: answer for party, answer in named if isinstance(answer, Status)}
+async def _ask_validators(identity: Identity, validators: Iterable[Party]) -> dict[str, Status]:
+    said: dict[str, Status] = {}
+
+    async def ask(party: Party) -> None:
+        with suppress(*FAILURES):
+            said[party.name], _ = await ask_validator(identity, party)
+
+    await asyncio.gather(*map(ask, validators))
+    return said
 
 
 def check_heights(said: dict[str, Status]) -> Iterator[Finding]:
@@ -115,11 +133,9 @@ def check_clock(said: dict[str, Status], now_s: float) -> Iterator[Finding]:
         yield warn(f"the last block is {ahead_s:.0f} s ahead of this machine's clock", "clock", do)
 
 
-async def _check_storage(genesis: Genesis, identity: Identity, down: set[str]) -> list[Finding]:
+async def _check_storage(identity: Identity, stores: Iterable[Party]) -> list[Finding]:
     findings = []
-    for party in genesis.storage:
-        if party.name in down:
-            continue
+    for party in stores:
         client, said = StorageClient(identity, party, ANSWER_S), None
         with suppress(*FAILURES):
             said = await client.status()

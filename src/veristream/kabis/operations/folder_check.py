@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.known_members import Seat
 from veristream.kabis.cluster.cluster import Cluster
-from veristream.kabis.cometbft.addresses import is_cometbft
+from veristream.kabis.cluster.folder import KEY, NEXT_KEY
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import find_damages
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.operations.findings import Finding, Severity, warn
 from veristream.kabis.process.monitor import DISK_FREE_MIN_BYTES
 from veristream.kabis.protocol.keys import load_key
-from veristream.kabis.protocol.members import Party
+from veristream.kabis.protocol.members import MemberRole, Party
 from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.wire.endpoints import Address
 
@@ -30,20 +31,20 @@ DISK_FREE_WARNED_BYTES = 1 << 30
 
 
 def check_folder(cluster: Cluster) -> list[Finding]:
-    """Returns what is wrong with the folder; raises ModelError if it has no readable genesis."""
-    genesis = cluster.genesis
-    ours = () if is_cometbft(genesis) else genesis.validators
-    running = cluster.find()
+    """Returns what is wrong with the folder; raises ModelError if it does not say who the parties are."""
+    running, former = cluster.find(), cluster.former()
     findings = [
         *_check_files(cluster),
         *_check_client_keys(cluster),
         *_check_disk(cluster.folder.path),
         *_check_limit(cluster),
     ]
-    for party in (*ours, *genesis.storage):
-        findings += _check_party(cluster, party)
-        if party.name not in running:
-            findings += _check_port(cluster, party)
+    for seat in cluster.seats():
+        if seat.party.name in former:
+            continue
+        findings += _check_party(cluster, seat)
+        if seat.party.name not in running:
+            findings += _check_port(cluster, seat.party)
     return findings
 
 
@@ -71,24 +72,36 @@ def _check_client_keys(cluster: Cluster) -> Iterator[Finding]:
         yield from _told(lambda path=path: load_key(path), path)  # type: ignore[misc]
 
 
-def _check_party(cluster: Cluster, party: Party) -> Iterator[Finding]:
-    folder = cluster.folder_of(party.name)
+def _check_party(cluster: Cluster, seat: Seat) -> Iterator[Finding]:
+    name = seat.party.name
+    folder = cluster.folder_of(name)
     if not folder.is_dir():
-        yield Finding(f"{party.name} has no folder", str(folder), "restore it from a backup")
+        yield Finding(f"{name} has no folder", str(folder), "restore it from a backup")
         return
-    problems = list(_told(lambda: load_key(folder / "key"), folder / "key"))
+    keys = [path for path in (folder / KEY, folder / NEXT_KEY) if path.name == KEY or path.exists()]
+    problems = [each for path in keys for each in _told(lambda path=path: load_key(path), path)]  # type: ignore[misc]
     yield from problems
-    if not problems and load_key(folder / "key").public != party.public:
-        yield Finding(
-            f"the key is not that of {party.name} in the genesis",
-            str(folder / "key"),
-            "restore the party's own key from a backup",
-        )
-    is_validator = party in cluster.genesis.validators
-    for name in ("blocks", "records") if is_validator else ("log",):
-        yield from _check_log(folder / name, is_validator=is_validator)
+    if not problems:
+        yield from _check_keys(cluster, seat, {load_key(path).public for path in keys})
+    is_validator = seat.role is MemberRole.VALIDATOR
+    for log in ("blocks", "records") if is_validator else ("log",):
+        yield from _check_log(folder / log, is_validator=is_validator)
     if is_validator:
         yield from _check_votes(folder)
+
+
+def _check_keys(cluster: Cluster, seat: Seat, publics: set[bytes]) -> Iterator[Finding]:
+    """A party needs the key that it has as a member, and the one that it gets by an ordered change."""
+    name, known = seat.party.name, cluster.folder.members()
+    for members in {known.in_force, known.latest}:
+        party = members.find(seat.role, name)
+        if party is not None and party.public not in publics:
+            yield Finding(
+                f"the key is not that of {name}",
+                str(cluster.folder_of(name) / KEY),
+                "restore the party's own key from a backup",
+            )
+            return
 
 
 def _check_log(folder: Path, *, is_validator: bool) -> Iterator[Finding]:

@@ -68,6 +68,8 @@ class Supervisor:
                 self._see_running(watched)
             elif is_held(self.cluster.folder_of(name)) or watched.history.is_left:
                 watched.restart_at_s = None
+            elif processes.read_pid(self.cluster.folder_of(name)) is None:
+                self._start_newcomer(name, watched)
             elif watched.restart_at_s is None:
                 self._see_end(name, watched)
             elif self.clock() >= watched.restart_at_s:
@@ -102,17 +104,30 @@ class Supervisor:
             lines = "".join(f"\n  {line}" for line in processes.last_lines(folder, LINES_SHOWN))
             self.tell(f"{name} {history.reason}; it stays down until you start it{lines}")
 
+    def _start_newcomer(self, name: str, watched: _Watched) -> None:
+        """Starts a party that never ran: it has become a member, or will."""
+        if watched.restart_at_s is not None and self.clock() < watched.restart_at_s:
+            return
+        watched.since_s = self.clock()
+        if self._launch(name, watched):
+            self.tell(f"{name} joins the chain; started it")
+
     def _restart(self, name: str, watched: _Watched) -> None:
         history = changed(watched.history, restarts=watched.history.restarts + 1, wait_s=0.0)
         watched.history, watched.restart_at_s, watched.since_s = history, None, self.clock()
+        if self._launch(name, watched):
+            note_history(self.cluster.folder_of(name), history)
+            self.tell(f"{name} restarted")
+
+    def _launch(self, name: str, watched: _Watched) -> bool:
+        """Starts a party; if the machine fails, tries again later."""
         try:
             self.cluster.launch(changed(self.how, repair=False), [name])
-        except EnvironmentFailure as failure:  # such as no memory for a process: try again later
+        except EnvironmentFailure as failure:  # such as no memory for a process
             watched.restart_at_s = self.clock() + self.policy.last_s
             self.tell(f"{failure.message}; trying again in {self.policy.last_s:g} s")
-            return
-        note_history(self.cluster.folder_of(name), history)
-        self.tell(f"{name} restarted")
+            return False
+        return True
 
 
 def read_policy(cluster: Cluster) -> Policy:

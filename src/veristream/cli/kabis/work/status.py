@@ -11,7 +11,7 @@ import typer
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table, show_bytes
 from veristream.kabis.cluster.folder import ClusterFolder
-from veristream.kabis.cluster.status import ClusterStatus, PartyStatus, read_status
+from veristream.kabis.cluster.status import FORMER, JOINING, ClusterStatus, PartyStatus, read_status
 
 
 def show(data: Path, *, as_json: bool) -> None:
@@ -36,6 +36,7 @@ def render(status: ClusterStatus) -> str:
         "",
     ]
     lines += _render_groups(status)
+    lines += [line for party in status.parties if (line := _render_membership(party))]
     for party in status.parties:
         if party.ended:
             again = f", restarted {_count(party.restarts)}" if party.restarts else ""
@@ -59,6 +60,15 @@ def render(status: ClusterStatus) -> str:
     if not status.evidence and not status.suspicions:
         lines.append("nobody was caught")
     return "\n".join(lines)
+
+
+def _render_membership(party: PartyStatus) -> str:
+    """Says since when or until when a party is a member, unless it simply is one."""
+    if party.membership == FORMER:
+        return f"{party.name} left at block {party.end}; its data is kept"
+    if party.end is not None:
+        return f"{party.name} leaves at block {party.end}"
+    return f"{party.name} joins at block {party.begin}" if party.membership == JOINING else ""
 
 
 def _render_groups(status: ClusterStatus) -> list[str]:

@@ -1,4 +1,4 @@
-"""`kabis up`: starts a cluster and watches it."""
+"""`kabis up` and `down`: starts a cluster and watches it; stops it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
 from veristream.kabis.operations.supervisor import Supervisor, read_policy, start_supervised
-from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.members import StorageMode
+from veristream.kabis.protocol.members import Members, StorageMode
 
 MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
 
@@ -99,7 +98,7 @@ def up(data: Path, wanted: Wanted) -> None:
         start_supervised(cluster, how, names)
     else:
         cluster.start(how, names)
-    typer.echo(describe(genesis, data))
+    typer.echo(describe(genesis.chain_id, cluster.folder.members().in_force, data))
     if wanted.detach:
         typer.echo("veristream kabis down stops it")
         return
@@ -108,6 +107,12 @@ def up(data: Path, wanted: Wanted) -> None:
         typer.echo("Ctrl-C stops it")  # only now, since signals are handled from here on
         Supervisor(cluster, how, lambda line: typer.echo(line, err=True), read_policy(cluster)).run(stop)
     typer.echo("stopped; all data is kept")
+
+
+def down(data: Path) -> None:
+    """Stops the running parties."""
+    stopped = Cluster(ClusterFolder(data)).stop()
+    typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"no party of {data} is running")
 
 
 def read_faults(texts: Sequence[str]) -> dict[str, str]:
@@ -123,12 +128,12 @@ def read_faults(texts: Sequence[str]) -> dict[str, str]:
     return faults
 
 
-def describe(genesis: Genesis, data: Path) -> str:
+def describe(chain_id: str, members: Members, data: Path) -> str:
     """Summarizes what runs and which faults it tolerates."""
-    tolerated = f"{genesis.faults} of each may lie or fail"
-    if genesis.storage_mode is StorageMode.PAPER:
-        tolerated = f"{genesis.faults} of each may lie, and no storage party may fail"
+    tolerated = f"{members.faults} of each may lie or fail"
+    if members.storage_mode is StorageMode.PAPER:
+        tolerated = f"{members.faults} of each may lie, and no storage party may fail"
     return (
-        f"chain {genesis.chain_id} in {data}: {len(genesis.validators)} validators and"
-        f" {len(genesis.storage)} storage parties answer; {tolerated}"
+        f"chain {chain_id} in {data}: {len(members.validators)} validators and"
+        f" {len(members.storage)} storage parties answer; {tolerated}"
     )

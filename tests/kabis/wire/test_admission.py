@@ -317,3 +317,39 @@ def test_who_breaks_the_rules_does_not_come_again_at_once(run: Run) -> None:
                 await call(server)
 
     run(test)
+
+
+def test_a_client_sends_shorter_frames_than_a_party(run: Run) -> None:
+    async def test() -> None:
+        limits = Limits(client_frame_bytes_max=1000)
+        server = await serve(LOOPBACK, SERVER, lambda _peer: None, Handlers(echo), limits)
+        assert await (await call(server, ADMIN)).request(bytes(2000)) == bytes(2000)
+        assert await (await call(server)).request(bytes(1000)) == bytes(1000)
+        (reader, writer), _session = await open_session(server)
+        writer.write((2000).to_bytes(4, "big"))
+        await expect_end(reader)
+        writer.close()
+        assert refusals_of(server) == {("producer alice", "broken rules of the wire"): 1}
+        await server.close()
+
+    run(test)
+
+
+def test_past_its_rate_of_answers_an_identity_waits_and_nobody_else(run: Run) -> None:
+    async def answer_later(_peer: Peer, body: bytes) -> Later:
+        return Later(lambda: body)
+
+    async def test() -> None:
+        limits = Limits(quotas=Quotas(answer_bytes_per_s=0.1))
+        server = await serve(LOOPBACK, SERVER, lambda _peer: None, Handlers(answer_later), limits)
+        greedy, admin = await call(server), await call(server, ADMIN)
+        assert await greedy.request(bytes(100)) == bytes(100)
+        waiting = asyncio.ensure_future(greedy.request(b"more"))
+        for _ in range(5):
+            assert await admin.request(bytes(100)) == bytes(100)
+        await until(lambda: ("producer alice", "rate of answers") in refusals_of(server))
+        assert not waiting.done()
+        waiting.cancel()
+        await server.close()
+
+    run(test)

@@ -47,6 +47,7 @@ from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.wire.endpoints import Address, Server, serve
@@ -156,7 +157,8 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
     identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
     limits = options.process.to_limits()
-    limits = changed(limits, quotas=limits.quotas.of_validator())
+    frame_bytes_max = TRANSACTION_BYTES_MAX + 1024
+    limits = changed(limits, quotas=limits.quotas.of_validator(), client_frame_bytes_max=frame_bytes_max)
     server = await serve(options.listen, identity, service.authorize, service.handlers, limits)
     service.note = server.note
     stopping = asyncio.create_task(stop.wait())

@@ -84,9 +84,9 @@ class Service:
             case requests.Operation.EVIDENCE:
                 return self._evidence().encode()
             case requests.Operation.MANIFEST:
-                return self._manifest()
+                return Later(self._manifest)
             case requests.Operation.CHUNK:
-                return self._chunk(requests.ReadChunk.decode(rest))
+                return Later(partial(self._chunk, requests.ReadChunk.decode(rest)))
             case _:
                 assert_never(operation)
 

@@ -144,7 +144,7 @@ _LOWEST: Mapping[str, int] = {
     "supervisor.failures_max": 1,
 }
 _POSITIVE = ("handshake_s", "stall_s", "idle_s", "every_s", "first_s", "last_s", "stable_s")
-_RATES = ("handshakes_per_s", "bytes_per_s", "transaction_bytes_per_s", "requests_per_s", "ban_s")
+_RATES = tuple(each.name for each in fields(Quotas) if each.name.endswith("_s"))
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -52,6 +52,8 @@ _HEAD = Struct(">BQ")  # kind, id
 _REQUEST, _ANSWER, _FAILURE, _MESSAGE, _PING, _PONG, WELCOME, REFUSED = range(1, 9)
 _ATTACHED_REQUEST, _ATTACHED_ANSWER = 9, 10
 REASON_BYTES_MAX = 1000
+FRAME_MORE_BYTES = _HEAD.size + MAC_BYTES
+"""What a frame has beside its body."""
 
 
 __all__ = [
@@ -236,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _open(self, session: Session) -> None:
         self._session = session
-        self._splitter.frame_bytes_max = self._limits.frame_bytes_max + _HEAD.size + MAC_BYTES
+        self._splitter.frame_bytes_max = self._limits.frame_bytes_max + FRAME_MORE_BYTES
         self._on_frame = self._on_payload
 
     def _on_payload(self, frame: Octets) -> None:
@@ -299,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, number: int, body: bytes | Attached) -> None:
         """Starts a request, or has it wait for its turn; reads no further if too many are in work."""
-        size = len(body) if isinstance(body, bytes) else len(body.body) + len(body.contents)
+        size = _size_of(body)
         self._task_count += 1
         self._task_bytes += size
         if self._share is None or self._turns is None:
@@ -348,10 +350,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._share is None or self._turns is None:
             return later.make()
         while True:
-            async with self._share.making, self._turns.making:
-                await asyncio.sleep(0)  # between two answers there is time for votes
-                if self.closed or self._has_room():
-                    return later.make()
+            async with self._share.making:
+                await self._share.wait_for_answers()
+                async with self._turns.making:
+                    await asyncio.sleep(0)  # between two answers there is time for votes
+                    if self.closed or self._has_room():
+                        answer = later.make()
+                        self._share.answers_rate.take(_size_of(answer))
+                        return answer
             await self._wait_for_room()
 
     def _has_room(self) -> bool:
@@ -444,3 +450,7 @@ class Connection(asyncio.BufferedProtocol):
             self.opened.set_exception(error)
             self.opened.exception()
         self._transport.abort()
+
+
+def _size_of(body: bytes | Attached) -> int:
+    return len(body) if isinstance(body, bytes) else len(body.body) + len(body.contents)

@@ -158,6 +158,7 @@ class Door:
                 quotas=quotas,
                 requests_rate=Bucket.full(quotas.requests_per_s, now),
                 bytes_rate=Bucket.full(quotas.bytes_per_s, now),
+                answers_rate=Bucket.full(quotas.answer_bytes_per_s, now),
                 note=self.refusals.note,
                 is_party=is_party,
             )

@@ -79,9 +79,13 @@ class Handlers:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits for a peer: sizes, counts and times; a server's `quotas` are for all of them together."""
+    """The limits for a peer: sizes, counts and times; a server's `quotas` are for all of them together.
+
+    A client of a server sends frames of at most `client_frame_bytes_max`.
+    """
 
     frame_bytes_max: int = 16 << 20
+    client_frame_bytes_max: int = 16 << 20
     requests_max: int = 256
     request_bytes_max: int = 32 << 20
     write_bytes_max: int = 1 << 20

@@ -18,8 +18,8 @@ class Quotas:
     `connections_for_parties` places are kept for validators, storage parties and admins. `files_reserved`
     open files are kept for the party's own logs, and are never used for connections. Bytes that are
     *unsent* belong to answers which the peer has not read yet. A client that breaks the rules of the wire
-    is refused for `ban_s`. A validator takes fewer bytes than a storage party: every validator reads and
-    judges each transaction several times.
+    is refused for `ban_s`. A validator takes and returns fewer bytes than a storage party: every validator
+    judges each transaction several times, and votes wait while it reads blocks for an answer.
     """
 
     connections_max: int = 4096
@@ -34,6 +34,8 @@ class Quotas:
     unsent_bytes_per_identity: int = 32 << 20
     bytes_per_s: float = float(256 << 20)
     transaction_bytes_per_s: float = float(2 << 20)
+    answer_bytes_per_s: float = float(1 << 30)
+    block_bytes_per_s: float = float(16 << 20)
     requests_per_s: float = 2000.0
     ban_s: float = 5.0
 
@@ -43,8 +45,12 @@ class Quotas:
                 raise ModelError(f"the quota {name} must be positive", hint="leave it out for the default")
 
     def of_validator(self) -> Quotas:
-        """Returns the quotas of a validator, whose requests are transactions or short."""
-        return replace(self, bytes_per_s=min(self.bytes_per_s, self.transaction_bytes_per_s))
+        """Returns the quotas of a validator: clients send transactions to it, and read blocks."""
+        return replace(
+            self,
+            bytes_per_s=min(self.bytes_per_s, self.transaction_bytes_per_s),
+            answer_bytes_per_s=min(self.answer_bytes_per_s, self.block_bytes_per_s),
+        )
 
     def places(self, files: int) -> int:
         """Returns how many connections fit the limit of open files. Raises EnvironmentFailure if none."""

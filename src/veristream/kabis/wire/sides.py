@@ -6,7 +6,13 @@ import asyncio
 import logging
 
 from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.wire.connection import REASON_BYTES_MAX, REFUSED, WELCOME, Connection
+from veristream.kabis.wire.connection import (
+    FRAME_MORE_BYTES,
+    REASON_BYTES_MAX,
+    REFUSED,
+    WELCOME,
+    Connection,
+)
 from veristream.kabis.wire.door import Door
 from veristream.kabis.wire.handlers import (
     Authorize,
@@ -85,6 +91,9 @@ class ServerConnection(Connection):
         self._open(session)
         if refusal is None:
             self._share, self._turns = self._door.share_of(self), self._door.turns
+            if self._share is not None and not self._share.is_party:
+                longest = self._limits.client_frame_bytes_max + FRAME_MORE_BYTES
+                self._splitter.frame_bytes_max = min(self._splitter.frame_bytes_max, longest)
             self._send(WELCOME, 0, b"")
             self.opened.set_result(session.peer)
             return

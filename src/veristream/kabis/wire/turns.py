@@ -83,6 +83,7 @@ class Share:
     drained: asyncio.Event = field(default_factory=asyncio.Event)
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
     banned_until: float = 0.0
+    answers_rate: Bucket = field(default_factory=lambda: Bucket.full(float(1 << 30), 0.0))
     _was_full: bool = False
     was_late: bool = False
 
@@ -117,6 +118,13 @@ class Share:
         if was_full and not self.is_full:
             for connection in tuple(self.connections):
                 connection.unblock()
+
+    async def wait_for_answers(self) -> None:
+        """Waits until its rate of answers allows one more; a party need not wait."""
+        clock = asyncio.get_running_loop().time
+        while not self.is_party and (wait_s := self.answers_rate.wait_s(clock())) > 0:
+            self.note(self.who, "rate of answers")
+            await asyncio.sleep(wait_s)
 
     def drain(self) -> None:
         """Wakes those who wait for room."""

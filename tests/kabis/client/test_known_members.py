@@ -120,9 +120,11 @@ def test_the_file_follows_changes_and_never_goes_back(tmp_path: Path) -> None:
     ]
 
 
-def test_a_seat_has_the_latest_key_and_a_returning_party_a_new_beginning(tmp_path: Path) -> None:
+def test_a_seat_has_the_present_key_and_a_returning_party_a_new_beginning(tmp_path: Path) -> None:
     chain = replaced()
     chain.change(Rotation("v2", key_of("v2", 1).public), 8)
+    early = know_ledger(chain.ledger)
+    assert [seat.party for seat in early.seats() if seat.party.name == "v2"] == [GENESIS.validators[2]]
     chain.reach(8)
     chain.change(Replacement("v0", party("v1")), 11)
     chain.reach(11)

@@ -34,7 +34,7 @@ FORMAT = "members/1"
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A party that is, was or will be a member, as it was known last.
+    """A party that is, was or will be a member, with the key that it has now, had last or will have.
 
     It is in force from the height `begin` on, and no longer from `end` on; None if it stays.
     """
@@ -87,7 +87,9 @@ class KnownMembers:
             for place, party in found.items():
                 known = seats.get(place)
                 stays = known is not None and known.end is None
-                seats[place] = Seat(place[0], party, known.begin if known and stays else begin)
+                is_early = stays and begin > self.height + 1  # a new key that does not count yet
+                now = known.party if known and is_early else party
+                seats[place] = Seat(place[0], now, known.begin if known and stays else begin)
         return tuple(seats.values())
 
     def find(self, name: str) -> Seat | None:

@@ -109,14 +109,19 @@ async def follow_chain(
 
 
 async def resume(
-    ordering: Ordering, follower: Follower, target: int, moved: Callable[[], object] = lambda: None
+    ordering: Ordering,
+    follower: Follower,
+    target: int,
+    moved: Callable[[], object] = lambda: None,
+    gap: int | None = None,
 ) -> None:
     """Continues from a snapshot if the follower is far behind, or its next block was pruned.
 
-    Without a good snapshot, the follower stays where it is. `moved` is called at each progress.
+    `gap` is how far behind that is, by default `SNAPSHOT_GAP`. Without a good snapshot, the follower stays
+    where it is. `moved` is called at each progress.
     """
     height = follower.ledger.height
-    if target - height <= SNAPSHOT_GAP and (
+    if target - height <= (SNAPSHOT_GAP if gap is None else gap) and (
         target <= height or await ordering.read(height + 1, height + 1)
     ):
         return
@@ -131,22 +136,28 @@ async def watch_for_pruning(ordering: Ordering, follower: Follower) -> None:
     A running client cannot skip blocks, since they tell it what became of its own transactions. No single
     validator can make it stop: 2 F + 1 answer, none returns the block, and a good snapshot is above it.
     """
-    needed = 2 * follower.genesis.faults + 1
     while True:
         height = follower.ledger.height
         await asyncio.sleep(LOOK_EVERY_S)
         if follower.ledger.height > height:
             continue
         try:
-            status = await ordering.status()
-            if status.height <= height or status.answered < needed:
-                continue
-            if await ordering.read(height + 1, height + 1):
-                continue
-            if await ordering.snapshot(height, lambda *_: True) and follower.ledger.height == height:
+            if await is_pruned(ordering, follower):
                 raise MissedBlocksError(height)
         except FAILURES as error:
             _LOGGER.debug("no validator answers: %s", error)
+
+
+async def is_pruned(ordering: Ordering, follower: Follower) -> bool:
+    """Returns whether the follower's next block was pruned, as far as enough validators show."""
+    height = follower.ledger.height
+    status = await ordering.status()
+    if status.height <= height or status.answered < 2 * follower.genesis.faults + 1:
+        return False
+    if await ordering.read(height + 1, height + 1):
+        return False
+    has_snapshot = await ordering.snapshot(height, lambda *_: True)
+    return has_snapshot is not None and follower.ledger.height == height
 
 
 class Pursuit:

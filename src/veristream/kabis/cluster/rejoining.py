@@ -16,19 +16,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.ledger.snapshot import Manifest, restore
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.node import Node
-from veristream.kabis.ordering.snapshots import SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.wire.handshake import Identity
@@ -99,11 +96,7 @@ async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, genesis
         replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
     _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", blocks.height, until)
     while blocks.height < until:
-        last = min(until, blocks.height + FETCHED_MAX)
-        found = await ordering.read(blocks.height + 1, last)
-        for certified in found:
-            blocks.append(certified)
-        if not found and not await _skip(blocks, ordering, genesis):
+        if not await fetch_some(blocks, ordering, genesis, until):
             await asyncio.sleep(ASK_EVERY_S)
     await asyncio.to_thread(blocks.sync)
     (folder / _NOTE).unlink()
@@ -111,21 +104,28 @@ async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, genesis
     _LOGGER.warning("rejoins at height %d", blocks.height + 1)
 
 
-async def _skip(blocks: BlockStore, ordering: Validators, genesis: Genesis) -> bool:
-    """Takes a later snapshot from others and continues after it; returns False if there is none."""
+async def fetch_some(blocks: BlockStore, ordering: Validators, genesis: Genesis, until: int) -> bool:
+    """Fetches blocks up to a height, or a snapshot if they are pruned; returns False if nobody has any."""
+    found = await ordering.read(blocks.height + 1, min(until, blocks.height + FETCHED_MAX))
+    for certified in found:
+        blocks.append(certified)
+    if found:
+        return True
+    taken = await take_snapshot(blocks, ordering, genesis)
+    if taken is not None:
+        blocks.skip_to(taken)
+    return taken is not None
+
+
+async def take_snapshot(blocks: BlockStore, ordering: Validators, genesis: Genesis) -> int | None:
+    """Keeps a snapshot that others have above our blocks, and returns its height; None if there is none."""
     if blocks.snapshots is None:
-        return False
-    taken = await ordering.snapshot(blocks.height, partial(_keep, genesis, blocks.snapshots))
-    if taken is None:
-        return False
-    blocks.skip_to(taken)
-    _LOGGER.warning("blocks are pruned everywhere; took a snapshot at height %d", taken)
-    return True
-
-
-def _keep(genesis: Genesis, snapshots: SnapshotFolder, manifest: Manifest, chunks: Sequence[bytes]) -> int:
-    restore(genesis, manifest, chunks)  # raises FalseSnapshotError
-    return snapshots.keep(manifest, iter(chunks))
+        return None
+    height = blocks.height
+    taken = await ordering.snapshot(height, partial(blocks.snapshots.keep, genesis))
+    if taken is not None:
+        _LOGGER.warning("block %d is pruned everywhere; took a snapshot at height %d", height + 1, taken)
+    return taken
 
 
 async def _find_height(ordering: Validators, answers_min: int) -> int:
@@ -154,20 +154,11 @@ async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK
             height = node.ledger.height
             await asyncio.sleep(every_s)
             try:
-                if node.ledger.height == height and await _take(node, client, height):
+                if node.ledger.height > height or await client.read(height + 1, height + 1):
+                    continue
+                if await take_snapshot(node.blocks, client, node.genesis) is not None:
                     return
             except FAILURES as error:
                 _LOGGER.debug("no validator answers: %s", error)
     finally:
         await client.close()
-
-
-async def _take(node: Node, client: OrderingClient, height: int) -> bool:
-    snapshots = node.blocks.snapshots
-    if snapshots is None or await client.read(height + 1, height + 1):
-        return False
-    taken = await client.snapshot(height, partial(_keep, node.genesis, snapshots))
-    if taken is None:
-        return False
-    _LOGGER.warning("block %d is pruned everywhere; took a snapshot at height %d", height + 1, taken)
-    return True

@@ -11,7 +11,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +48,9 @@ class Retained:
 class SnapshotFolder:
     """The snapshots in a folder; those that are not whole or not of this chain are skipped."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, verify: Verify = verify_signature) -> None:
         self._path = path
+        self._verify = verify
         self._writing = threading.Lock()
         path.mkdir(parents=True, exist_ok=True)
         for left in path.glob(f"*{_UNFINISHED}"):
@@ -66,9 +67,13 @@ class SnapshotFolder:
         """
         return self._write(snapshot.chunks(), lambda count: snapshot.describe(following, count))
 
-    def keep(self, manifest: Manifest, chunks: Iterator[bytes]) -> int:
-        """Writes a snapshot that came from elsewhere, as `write` does."""
-        return self._write(chunks, lambda _: manifest)
+    def keep(self, genesis: Genesis, manifest: Manifest, chunks: Sequence[bytes]) -> int:
+        """Verifies and writes a snapshot that came from elsewhere, as `write` does.
+
+        Raises FalseSnapshotError, and then keeps nothing of it.
+        """
+        restore(genesis, manifest, chunks, self._verify)
+        return self._write(iter(chunks), lambda _: manifest)
 
     def _write(self, chunks: Iterator[bytes], describe: Callable[[int], Manifest]) -> int:
         with self._writing:
@@ -123,7 +128,7 @@ class SnapshotFolder:
             try:
                 manifest = Manifest.decode((self._path / str(height) / _MANIFEST).read_bytes())
                 chunks = self._chunks(height, manifest.chunks)
-                return restore(genesis, manifest, chunks, verify_signature, check)
+                return restore(genesis, manifest, chunks, self._verify, check)
             except (OSError, DecodeError, FalseSnapshotError) as error:
                 _LOGGER.warning("skipped the snapshot at height %d: %s", height, error)
         return None

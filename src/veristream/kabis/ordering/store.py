@@ -14,19 +14,21 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from typing import Protocol
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ledger.snapshot import Snapshot
-from veristream.kabis.log.disk.log import Gap, Log, Retention
+from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
 from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
 from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder, Taking
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError, Octets
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.receipts import CertificateError, CommitCertificate
 
 _LOGGER = logging.getLogger(__name__)
@@ -42,14 +44,57 @@ class PrunedError(Exception):
         self.first = first
 
 
+class StoreLog(Protocol):
+    """The log under a store: on disk, or in memory for simulations."""
+
+    @property
+    def start(self) -> int:
+        """The first position in the log."""
+
+    @property
+    def end(self) -> int:
+        """The position of the next record."""
+
+    @property
+    def durable(self) -> int:
+        """Every record before this position survives a crash."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the records."""
+
+    def append(self, *parts: Octets) -> int:
+        """Writes a record, given in parts, and returns its position."""
+
+    def sync(self) -> int:
+        """Makes appended records durable and returns `durable`."""
+
+    def read(self, position: int) -> bytes:
+        """Returns the record at a position."""
+
+    def records(self, start: int | None = None) -> Iterator[LogRecord | Gap]:
+        """Yields every record from a position on."""
+
+    def retain(self, retention: Retention) -> int:
+        """Removes the oldest records and returns the new start."""
+
+    def skip_to(self, position: int) -> None:
+        """Removes all records and continues at a later position."""
+
+
 class BlockStore:
     """The chain on disk, and its snapshots; the first height is 1 until blocks are pruned."""
 
     def __init__(
-        self, log: Log, snapshots: SnapshotFolder | None = None, retained: Retained | None = None
+        self,
+        log: StoreLog,
+        snapshots: SnapshotFolder | None = None,
+        retained: Retained | None = None,
+        verify: Verify = verify_signature,
     ) -> None:
         retained = retained or Retained()
         self._log = log
+        self._verify_vote = verify
         self._recent: OrderedDict[int, bytes] = OrderedDict()
         self._retained = retained
         self._taking = Taking(retained.every_blocks)
@@ -167,11 +212,10 @@ class BlockStore:
         if certified is not None:
             self._verify(ledger, certified)
 
-    @staticmethod
-    def _verify(ledger: Ledger, certified: CertifiedBlock) -> None:
+    def _verify(self, ledger: Ledger, certified: CertifiedBlock) -> None:
         members, certificate = ledger.members_at(ledger.height), certified.certificate
         try:
-            certificate.verify(ledger.genesis.chain_id, members.validator_keys)
+            certificate.verify(ledger.genesis.chain_id, members.validator_keys, self._verify_vote)
         except CertificateError as error:
             raise _unusable(ledger.height, str(error)) from error
         if (certificate.height, certificate.block_id) != (ledger.height, ledger.last_id):
@@ -188,7 +232,7 @@ def _unusable(height: int, reason: str) -> EnvironmentFailure:
 class RecordStore:
     """A validator's durable state on disk; positions below `durable` survive a crash."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: StoreLog) -> None:
         self._log = log
         self._firsts: deque[tuple[int, int]] = deque()  # heights and positions of their first records
 

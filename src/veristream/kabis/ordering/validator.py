@@ -49,7 +49,6 @@ from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.receipts import CommitCertificate
 from veristream.kabis.protocol.transactions import Submit, decode_transaction, is_of_unknown_kind
 
-RECENT_COMMITS = 64
 DECODED_BLOCKS_MAX = 8
 REVIEWED_MAX = 64
 OFFERED_BYTES_MAX = 1 << 18
@@ -96,6 +95,7 @@ class Settings:
     idle_ticks: int = 10
     answer_every_ms: int = 200
     commits_per_answer: int = 16
+    recent_commits: int = 64
 
 
 @dataclass(slots=True)
@@ -265,7 +265,7 @@ class ValidatorCore:
         self._actions.append(Committed(commit, block, effects))
         height = block.header.height
         self._recent[height] = commit
-        self._recent.pop(height - RECENT_COMMITS, None)
+        self._recent.pop(height - self.settings.recent_commits, None)
         self._decoded.clear()
         self._verdicts.clear()
         self._decided_ms, self._heard_ms, self._to_consider = self._now_ms, None, True

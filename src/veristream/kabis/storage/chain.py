@@ -40,6 +40,8 @@ from veristream.kabis.protocol.actions import (
 from veristream.kabis.protocol.batch import BatchHeader
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.partitions import StreamName, stream_of
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
@@ -299,9 +301,9 @@ class ChainView:
         self._wanted.clear()
 
 
-async def _resume(view: ChainView, ordering: Ordering) -> bool:
+async def _resume(view: ChainView, ordering: Ordering, verify: Verify) -> bool:
     """Continues from a snapshot, if nobody returns the next block; returns whether there is a good one."""
-    ledger = await ordering.snapshot(view.height, Follower(view.genesis).verify_snapshot)
+    ledger = await ordering.snapshot(view.height, Follower(view.genesis, verify).verify_snapshot)
     if ledger is None:
         return False
     view.resume(ledger)
@@ -309,21 +311,28 @@ async def _resume(view: ChainView, ordering: Ordering) -> bool:
     return True
 
 
+async def catch_up(view: ChainView, ordering: Ordering, verify: Verify = verify_signature) -> None:
+    """Applies the blocks up to the height that the validators report, or a snapshot if it is far.
+
+    Raises NotNextError, or one of `FAILURES`.
+    """
+    height = (await ordering.status()).height
+    if height - view.height > SNAPSHOT_GAP:
+        await _resume(view, ordering, verify)
+    while view.height < height:
+        blocks = await ordering.read(view.height + 1, min(height, view.height + BLOCKS_AT_ONCE))
+        for certified in blocks:
+            view.take(certified)
+        if not blocks and not await _resume(view, ordering, verify):
+            break
+    view.is_current = view.is_current or view.height >= height
+
+
 async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOLLOW_EVERY_S) -> None:
     """Applies blocks as they are decided, without end, whatever the validators do."""
     while True:
         try:
-            height = (await ordering.status()).height
-            if height - view.height > SNAPSHOT_GAP:
-                await _resume(view, ordering)
-            while view.height < height:
-                last = min(height, view.height + BLOCKS_AT_ONCE)
-                blocks = await ordering.read(view.height + 1, last)
-                for certified in blocks:
-                    view.take(certified)
-                if not blocks and not await _resume(view, ordering):
-                    break
-            view.is_current = view.is_current or view.height >= height
+            await catch_up(view, ordering)
         except NotNextError as error:
             _LOGGER.error("%s; keys and marks stay as they were", error)
         except FAILURES as error:

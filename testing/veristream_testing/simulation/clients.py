@@ -11,7 +11,7 @@ from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs as consumer_outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
 from veristream.kabis.client.driver import Core
-from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer import outputs as producer_outputs
 from veristream.kabis.client.producer.core import ProducerCore
@@ -73,6 +73,15 @@ class Surroundings(Protocol):
         failed: Callable[[str], None],
     ) -> None:
         """Sends a request; calls exactly one of the last two arguments, unless the client crashes first."""
+
+    def open(self, client: Machine, follower: Follower, goal: int) -> int:
+        """Returns the height at which a client opens; it may skip blocks before."""
+
+    def opened(self, client: Machine, follower: Follower) -> None:
+        """A client has reached the height at which it opens."""
+
+    def stuck(self, client: Machine, follower: Follower) -> None:
+        """A client that is open does not get its next block."""
 
     def serve_submit(self, validator: int, transaction: bytes, reply: Reply[Outcome]) -> None:
         """Submits a transaction to a validator."""
@@ -148,6 +157,8 @@ class Client(Machine, Generic[Output]):
 
     def _poll(self) -> None:
         around, follower = self.around, self.decides.follower
+        if not self._has_started:
+            self._goal = around.open(self, follower, self._goal)
         validator = around.random.randrange(len(around.genesis.validators))
         height = follower.next_height
         around.ask(
@@ -155,9 +166,13 @@ class Client(Machine, Generic[Output]):
             validator_name(validator),
             lambda reply: around.serve_blocks(validator, height, reply),
             partial(self._hear_blocks, validator),
-            lambda why: None,
+            self._lack_blocks,
         )
         self.later(POLL_MS, self._poll)
+
+    def _lack_blocks(self, why: str) -> None:
+        if self._has_started:
+            self.around.stuck(self, self.decides.follower)
 
     def _hear_blocks(self, validator: int, blocks: list[CertifiedBlock]) -> None:
         for block in blocks:
@@ -172,6 +187,7 @@ class Client(Machine, Generic[Output]):
                 return
         if not self._has_started and self.decides.follower.ledger.height >= self._goal:
             self._has_started = True
+            self.around.opened(self, self.decides.follower)
             self.feed(self.start)
 
     def start(self, now_ms: int) -> list[Output]:
@@ -379,12 +395,22 @@ class Consumer(Client[consumer_outputs.Output]):
                 case consumer_outputs.Submit(validator, transaction):
                     self._submit(validator, transaction)
                 case consumer_outputs.Ready():
-                    for event in self.decides.take(TAKE_COUNT):
-                        self.taken.setdefault((event.topic, event.partition), []).append(event)
+                    self._take()
                 case consumer_outputs.FetchPlain() | consumer_outputs.Settle():
                     raise ViolationError("validity: a validating consumer reads what is not validated")
                 case _:
                     assert_never(output)
+
+    def _take(self) -> None:
+        """Takes events; those that were released before are left out."""
+        try:
+            for event in self.decides.take(TAKE_COUNT):
+                self.taken.setdefault((event.topic, event.partition), []).append(event)
+        except BelowLowWaterError:
+            for place in self.decides.assignment():
+                low_water = self.decides.follower.ledger.partition(*place).low_water
+                if (self.decides.position(place) or 0) < low_water:
+                    self.feed(partial(self.decides.seek, place, low_water))
 
     def _fetch(self, wanted: consumer_outputs.Fetch) -> None:
         store = self.around.stores[wanted.party]

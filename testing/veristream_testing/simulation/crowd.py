@@ -12,11 +12,13 @@ from collections.abc import Callable
 from veristream.kabis.ordering.mempool import find_author
 from veristream.kabis.ordering.pace import Pace
 from veristream.kabis.ordering.peers import Offer
+from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.ordering.validator import Send, ValidatorCore
 from veristream.kabis.protocol.actions import JoinGroup
 from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream_testing.simulation.chain import CHAIN, key_of
+from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.scenario import HEAL_MS, Scenario
 from veristream_testing.simulation.validators import SETTINGS, Host, Outcome, Simulation
 from veristream_testing.simulation.world import ViolationError
@@ -46,8 +48,8 @@ class Crowd(Simulation):
         self.flood = [sign_action(author, number, join).encode() for number, join in enumerate(joins, 1)]
         self._asked: dict[bytes, int] = {}
 
-    def _make_validator(self, index: int, host: Host | None) -> ValidatorCore:
-        validator = super()._make_validator(index, host)
+    def _make_validator(self, index: int, store: BlockStore, records: Disk) -> ValidatorCore:
+        validator = super()._make_validator(index, store, records)
         validator.pace = _SteadyPace(SETTINGS.durations, BLOCK_TRANSACTIONS)
         return validator
 

@@ -72,8 +72,15 @@ class MemoryLog:
         """Removes every record below the low-water mark; ignores size and age."""
         keep = self.start_after(retention)
         del self._records[: keep - self._start]
-        self._start = keep
+        self._start, self._durable = keep, max(keep, self._durable)
         return keep
+
+    def skip_to(self, position: int) -> None:
+        """Removes all records and continues at a later position."""
+        assert position >= self.end, "positions never go back"
+        self._records.clear()
+        self._released.clear()
+        self._start = self._durable = position
 
     def compact(self, live: Sequence[int]) -> int:
         """Releases all durable records that are not wanted."""

@@ -19,7 +19,8 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.admission import StorageRefusedError
+from veristream.kabis.storage.admission import Gate, StorageRefusedError, WaitingLimits
+from veristream.kabis.storage.chain import ChainView
 from veristream.kabis.storage.core import StorageCore
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.memory_log import MemoryLog
@@ -45,13 +46,13 @@ class FrailLog(MemoryLog):
 
     def __init__(self) -> None:
         super().__init__()
-        self._checksums: list[int] = []
+        self._checksums: dict[int, int] = {}
         self.torn_count = self.damaged_count = 0
 
     def append(self, *parts: Octets) -> int:
         """Adds a record with its checksum."""
         payload = b"".join(parts)
-        self._checksums.append(crc32(payload))
+        self._checksums[self.end] = crc32(payload)
         return super().append(payload)
 
     def read(self, position: int) -> bytes:
@@ -65,31 +66,38 @@ class FrailLog(MemoryLog):
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
         """Yields records, and a gap for each damaged one."""
         for entry in super().records(start, end):
-            assert isinstance(entry, LogRecord)
-            whole = crc32(entry.payload) == self._checksums[entry.position]
-            yield entry if whole else Gap(entry.position, 1)
+            is_damaged = isinstance(entry, LogRecord) and not self._is_whole(entry.position)
+            yield Gap(entry.position, 1) if is_damaged else entry
 
     def fall(self, random: Random) -> None:
         """Keeps synced records and some bytes of the rest; cuts off an incomplete record."""
-        left = random.randint(0, sum(map(len, self._records[self._durable :])))
-        for position in range(self._durable, self.end):
-            payload = self._records[position]
-            self._records[position] = payload[:left]
+        first = self._durable - self._start
+        left = random.randint(0, sum(map(len, self._records[first:])))
+        for number in range(first, len(self._records)):
+            payload = self._records[number]
+            self._records[number] = payload[:left]
             left = max(0, left - len(payload))
         whole = self._durable
-        while whole < self.end and crc32(self._records[whole]) == self._checksums[whole]:
+        while whole < self.end and self._is_whole(whole):
             whole += 1
         self.torn_count += self.end - whole
-        del self._records[whole:], self._checksums[whole:]
+        del self._records[whole - self._start :]
         self._durable = whole
 
     def flip(self, random: Random) -> None:
         """Flips one bit of the durable records, if there are any."""
-        if self._durable:
-            position = random.randrange(self._durable)
-            payload = bytearray(self._records[position])
-            payload[random.randrange(len(payload))] ^= 1 << random.randrange(8)
-            self._records[position] = bytes(payload)
+        count = self._durable - self._start
+        if count:
+            number = random.randrange(count)
+            payload = bytearray(self._records[number])
+            if payload:  # not of a released record
+                payload[random.randrange(len(payload))] ^= 1 << random.randrange(8)
+            self._records[number] = bytes(payload)
+
+    def _is_whole(self, position: int) -> bool:
+        if position in self._released:
+            return True
+        return crc32(self._records[position - self._start]) == self._checksums[position]
 
 
 @dataclass(slots=True)
@@ -100,6 +108,8 @@ class Store:
     genesis: Genesis
     random: Random
     lie: StorageFault | None
+    limits: WaitingLimits | None = None
+    """What it bounds by the chain that it follows; None if it follows none."""
     log: FrailLog = field(default_factory=FrailLog)
     up: bool = True
     lives: int = 1
@@ -110,7 +120,10 @@ class Store:
         self._open()
 
     def _open(self) -> None:
-        self.party = StorageCore(self.genesis, self.name, key_of(self.name), self.log, check_signature)
+        gate = None if self.limits is None else Gate(ChainView(self.genesis), self.limits)
+        self.party = StorageCore(
+            self.genesis, self.name, key_of(self.name), self.log, check_signature, gate
+        )
 
     def fall(self) -> None:
         """Crashes the machine."""

@@ -19,10 +19,9 @@ from random import Random
 from typing import assert_never
 
 from veristream.kabis.cluster.faults import ValidatorFault
-from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import (
-    Commit,
     Committee,
     MessageError,
     Proposal,
@@ -32,6 +31,7 @@ from veristream.kabis.ordering.messages import (
 )
 from veristream.kabis.ordering.outbox import Outbox, waits_for_records
 from veristream.kabis.ordering.peers import PeerMessage, decode_peer_message, encode_peer_message
+from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.ordering.tendermint import Durations
 from veristream.kabis.ordering.validator import (
     Accused,
@@ -42,7 +42,8 @@ from veristream.kabis.ordering.validator import (
     ValidatorCore,
     to_commit_certificate,
 )
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.protocol.transactions import VoteConflict, decode_transaction
 from veristream_testing.simulation.byzantine import Byzantine
@@ -57,7 +58,8 @@ from veristream_testing.simulation.chain import (
 from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.hosts import CrashingHost, HostWorld
 from veristream_testing.simulation.scenario import HEAL_MS, Scenario
-from veristream_testing.simulation.votes import recover, restore
+from veristream_testing.simulation.stores import FrailLog
+from veristream_testing.simulation.votes import recover
 from veristream_testing.simulation.world import ViolationError
 
 TICK_MS = 100
@@ -65,6 +67,7 @@ RESUBMIT_MS = 500
 LIMIT_MS = 60_000
 QUIET_MS = 5_000
 FLUSH_MS_MAX = 6
+READ_BYTES = 1 << 22
 SETTINGS = Settings(durations=Durations(40, 20, 20, 10), patience_ms=300, late_ms=20, answer_every_ms=50)
 
 
@@ -86,16 +89,21 @@ class Host(CrashingHost):
     """A host that runs a whole validator."""
 
     validator: ValidatorCore
-    records: Disk = field(default_factory=Disk)
-    blocks: list[Commit] = field(default_factory=list)
-    flushed: int = 0
+    log: FrailLog
+    store: BlockStore
+    records: Disk
     outbox: Outbox = field(default_factory=Outbox)
     flushing: bool = False
     published: int = 0
 
-    def load(self, height: int) -> Commit | None:
-        """Returns the stored block of a height."""
-        return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
+    @property
+    def height(self) -> int:
+        """The height of its last block."""
+        return self.store.height
+
+    def read(self, first: int, last: int) -> list[CertifiedBlock]:
+        """Returns its blocks of these heights, as a client gets them; raises PrunedError."""
+        return [CertifiedBlock.decode(encoded) for encoded in self.store.slice(first, last, READ_BYTES)]
 
 
 @dataclass(slots=True)
@@ -118,9 +126,11 @@ class Liar(Byzantine):
 class Simulation(HostWorld[Host]):
     """One run of a scenario."""
 
+    settings = SETTINGS
+
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, Random(f"validators/{scenario.seed}"))
-        self.genesis = make_genesis(scenario.size)
+        self.genesis = self._make_genesis()
         self.transactions = make_transactions(self.genesis)
         self.lost_blocks = self.accused = self.refused = 0
         self._flushes = Random(f"flushes/{scenario.seed}")
@@ -131,10 +141,7 @@ class Simulation(HostWorld[Host]):
         self.byzantine = {
             index: self._make_liar(index, strategy) for index, strategy in self.inventive.items()
         }
-        self.hosts = {
-            number: Host(number, index, self._make_validator(index, None))
-            for number, index in self.list_hosts().items()
-        }
+        self.hosts = {number: self._make_host(number, index) for number, index in self.list_hosts().items()}
         self.correct = [host for host in self.hosts.values() if host.index not in self.liars]
 
     def run(self) -> Outcome:
@@ -160,13 +167,22 @@ class Simulation(HostWorld[Host]):
 
     # Participants
 
-    def _make_validator(self, index: int, host: Host | None) -> ValidatorCore:
-        ledger = Ledger(self.genesis, check_signature)
-        load = (lambda height: None) if host is None else host.load
-        restore(ledger, load)
-        memory = recover([] if host is None else host.records.recover())
-        signer = key_of(f"v{index}")
-        return ValidatorCore(index, signer, ledger, load, memory, SETTINGS, check_signature)
+    def _make_genesis(self) -> Genesis:
+        return make_genesis(self.scenario.size)
+
+    def _make_host(self, number: int, index: int) -> Host:
+        log, records = FrailLog(), Disk()
+        store = self._open_store(number, log)
+        return Host(number, index, self._make_validator(index, store, records), log, store, records)
+
+    def _open_store(self, number: int, log: FrailLog) -> BlockStore:
+        """Returns the blocks in the log of a host."""
+        return BlockStore(log, verify=check_signature)
+
+    def _make_validator(self, index: int, store: BlockStore, records: Disk) -> ValidatorCore:
+        ledger = store.open(self.genesis, check_signature)
+        memory, signer = recover(records.recover()), key_of(f"v{index}")
+        return ValidatorCore(index, signer, ledger, store.load, memory, self.settings, check_signature)
 
     def _make_liar(self, index: int, strategy: ValidatorFault) -> Liar:
         random = Random(f"liar/{self.scenario.seed}/{index}")
@@ -209,7 +225,7 @@ class Simulation(HostWorld[Host]):
     def _ticker(self, host: Host) -> Callable[[], None]:
         def tick() -> None:
             if host.up:
-                host.flushed = len(host.blocks)
+                host.store.sync()
                 self._do(host, host.validator.tick(self._clock_ms))
             self.at(self.now_ms + TICK_MS, tick)
 
@@ -219,14 +235,15 @@ class Simulation(HostWorld[Host]):
         """Loses unsynced records and some blocks that were not flushed."""
         host.records.crash(self.random)
         host.outbox, host.flushing = Outbox(), False
-        kept = self.random.randint(host.flushed, len(host.blocks))
-        self.lost_blocks += len(host.blocks) - kept
-        del host.blocks[kept:]
+        before = host.log.end
+        host.log.fall(self.random)
+        self.lost_blocks += before - host.log.end
 
     def revive(self, host: Host) -> None:
         """Starts the validator from its blocks and records."""
-        host.flushed = host.published = len(host.blocks)
-        host.validator = self._make_validator(host.index, host)
+        host.store = self._open_store(host.number, host.log)
+        host.validator = self._make_validator(host.index, host.store, host.records)
+        host.published = host.height
         self._do(host, host.validator.begin(self._clock_ms))
 
     @property
@@ -252,12 +269,17 @@ class Simulation(HostWorld[Host]):
                 self._schedule(host, action)
             case Committed():
                 self._check_committed(host, action)
-                host.blocks.append(action.commit)
+                self._keep(host, action)
                 self._when_durable(host, partial(self._publish, host, action.block.header.height))
             case Accused():
                 self._check_accused(host, action)
             case _:
                 assert_never(action)
+
+    def _keep(self, host: Host, committed: Committed) -> None:
+        """Writes a decided block."""
+        certificate = to_commit_certificate(committed.commit.certificate)
+        host.store.append(CertifiedBlock(committed.block, certificate))
 
     def _when_durable(self, host: Host, effect: Callable[[], None]) -> None:
         """Runs the effect when the records are durable; the flush that it waits for takes a while."""
@@ -334,7 +356,7 @@ class Simulation(HostWorld[Host]):
 
     def _check_committed(self, host: Host, committed: Committed) -> None:
         height, block = committed.block.header.height, committed.block
-        if height != len(host.blocks) + 1:
+        if height != host.height + 1:
             raise ViolationError(f"integrity: host {host.number} decides {height} out of turn")
         if host.index in self.liars:
             return
@@ -390,8 +412,8 @@ class Simulation(HostWorld[Host]):
     def _check_quiet(self) -> None:
         """Checks that after the end there are no blocks except those with evidence."""
         host = self.correct[0]
-        late = [Block.decode(commit.value.content) for commit in host.blocks[self._ended_at :]]
-        empty = [block for block in late if not block.transactions]
+        late = host.read(max(self._ended_at + 1, host.store.first), host.height)
+        empty = [each for each in late if not each.block.transactions]
         if empty and not self.liars:
             raise ViolationError(f"quiet: {len(empty)} empty blocks with nothing to order")
         accused = {name for role, name in host.validator.ledger.accusations() if role == "validator"}

@@ -19,12 +19,13 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.cluster.faults import StorageFault
-from veristream.kabis.ordering.messages import Commit
-from veristream.kabis.ordering.validator import Committed, to_commit_certificate
+from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.ordering.store import PrunedError
+from veristream.kabis.ordering.validator import Committed
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.blocks import Block, CertifiedBlock
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Done
@@ -78,10 +79,7 @@ class Whole(Simulation):
         self.flush_ms = trouble.flush_ms
         lies = dict(trouble.storage)
         self.stores = {
-            party.name: Store(
-                party.name, self.genesis, Random(f"{party.name}/{trouble.seed}"), lies.get(party.name)
-            )
-            for party in self.genesis.storage
+            party.name: self._make_store(party.name, lies.get(party.name)) for party in self.genesis.storage
         }
         journals = [Disk() if has_journal else None for has_journal in trouble.journals]
         honest = PRODUCERS if trouble.attack is None else PRODUCERS - 1
@@ -93,6 +91,9 @@ class Whole(Simulation):
         self._submitted: set[bytes] = set(self.transactions)
         self._chains: dict[tuple[str, str, int], tuple[int, bytes]] = {}
         self._order: dict[Place, list[SignedHeader]] = {}
+
+    def _make_store(self, name: str, lie: StorageFault | None) -> Store:
+        return Store(name, self.genesis, Random(f"{name}/{self.trouble.seed}"), lie)
 
     def run_whole(self) -> Outcome:
         """Runs until the end or the first violation."""
@@ -142,7 +143,7 @@ class Whole(Simulation):
 
     def _claimed_height(self) -> int:
         """Returns the height that F + 1 validators have reached."""
-        heights = sorted((len(host.blocks) for host in self.correct), reverse=True)
+        heights = sorted((host.height for host in self.correct), reverse=True)
         return heights[self.genesis.faults]
 
     # The network of clients and storage parties
@@ -192,6 +193,16 @@ class Whole(Simulation):
                     return True
         return False
 
+    def open(self, client: Machine, follower: Follower, goal: int) -> int:
+        """Returns the height at which a client opens; here all blocks before are there."""
+        return goal
+
+    def opened(self, client: Machine, follower: Follower) -> None:
+        """A client has reached the height at which it opens."""
+
+    def stuck(self, client: Machine, follower: Follower) -> None:
+        """A client that is open does not get its next block; here it does with the next validator."""
+
     # Validators as seen by clients
 
     def _host(self, index: int) -> Host | None:
@@ -216,16 +227,18 @@ class Whole(Simulation):
         """Requests decided blocks from a validator; a Byzantine one invents some."""
         host = self._host(validator)
         if validator in self.byzantine:
-            known = max((each.blocks for each in self.correct), key=len)
-            reply([self._make_false(validator, commit) for commit in known[height - 1 : height]])
+            known = max(self.correct, key=lambda each: each.height)
+            true = known.read(height, height) if known.store.first <= height else []
+            reply([self._make_false(validator, each) for each in true])
         elif host is not None:
             last = min(host.published, height - 1 + BLOCKS_PER_ANSWER)
-            commits = host.blocks[height - 1 : last]
-            reply([_certified(commit) for commit in commits])
+            try:
+                reply(host.read(height, last))
+            except PrunedError as error:
+                reply(Refusal(str(error)))
 
-    def _make_false(self, liar: int, commit: Commit) -> CertifiedBlock:
+    def _make_false(self, liar: int, true: CertifiedBlock) -> CertifiedBlock:
         """Returns a block that was never decided, with the true votes or with the liar's own."""
-        true = _certified(commit)
         header = replace(true.block.header, time_ms=true.block.header.time_ms + 1)
         block, certificate = replace(true.block, header=header), true.certificate
         if self.random.random() < 0.5:
@@ -293,7 +306,7 @@ class Whole(Simulation):
             return ["nothing is decided"]
         last = max(self._ids)
         missing = [
-            f"host {host.number} is at {len(host.blocks)} of {last}"
+            f"host {host.number} is at {host.height} of {last}"
             for host in self.correct
             if not host.up or host.validator.ledger.height < last
         ]
@@ -303,9 +316,13 @@ class Whole(Simulation):
             if height < last or not consumer.is_done():
                 missing.append(f"{consumer.name} is not done, at {height} of {last}")
         is_accused = any(role == "producer" for role, _ in self._accusations())
-        if self.trouble.attack is Attack.EQUIVOCATE and not is_accused:
+        if self.trouble.attack is Attack.EQUIVOCATE and not is_accused and self._must_accuse():
             missing.append("nobody accuses the equivocating producer")
         return missing
+
+    def _must_accuse(self) -> bool:
+        """Whether a producer that equivocates cannot remain undetected."""
+        return True
 
     def _accusations(self) -> list[tuple[str, str]]:
         return list(self.correct[0].validator.ledger.accusations())
@@ -320,25 +337,35 @@ class Whole(Simulation):
             self._check_order(place)
         self._check_evidence()
 
+    def _kept_from(self, place: Place) -> int:
+        """Returns the index from which on a partition is kept; what is before may be missed."""
+        return 0
+
     def _check_order(self, place: Place) -> None:
         """Checks that all consumers deliver the same, in ledger order, and only what was pushed."""
-        expected: list[tuple[int, str]] = []
+        admitted: list[str] = []
         for signed in self._order.get(place, []):
-            for _ in range(signed.header.count):
-                expected.append((len(expected), signed.header.producer))
+            admitted += [signed.header.producer] * signed.header.count
+        expected = dict(enumerate(admitted))
         views = [consumer.taken.get(place, []) for consumer in self.consumers]
+        delivered: dict[int, Consumed] = {}
         for view in views:
-            if [(event.index, event.producer) for event in view] != expected:
+            indices = [event.index for event in view]
+            is_whole = expected.keys() - set(indices) <= set(range(self._kept_from(place)))
+            if indices != sorted(set(indices)) or not is_whole:
                 raise ViolationError(f"order: {place} is delivered otherwise than it was admitted")
-        if any([each.value for each in view] != [each.value for each in views[0]] for view in views):
-            raise ViolationError(f"agreement: consumers deliver different events of {place}")
+            if any(event.producer != expected.get(event.index) for event in view):
+                raise ViolationError(f"order: {place} is delivered otherwise than it was admitted")
+            if any(delivered.setdefault(event.index, event).value != event.value for event in view):
+                raise ViolationError(f"agreement: consumers deliver different events of {place}")
+        events = [delivered[index] for index in sorted(delivered)]
         for producer in self.producers:
             pushed = [value for _, where, value, _ in producer.pushed if where == place]
-            given = [event.value for event in views[0] if event.producer == producer.name]
+            given = [event.value for event in events if event.producer == producer.name]
             if given != [value for value in pushed if value in given]:
                 raise ViolationError(f"order: {place} has {given} of {producer.name}, who pushed {pushed}")
         if self.mallory is not None:
-            for event in views[0]:
+            for event in events:
                 if event.producer == self.mallory.name and event.value not in self.mallory.values:
                     raise ViolationError(f"forgery: {event.value!r} of {event.producer}")
 
@@ -351,7 +378,10 @@ class Whole(Simulation):
                 for event in consumer.taken[place]
             }
             for producer in self.producers:
-                lost = set(producer.acknowledged()) - found
+                acknowledged = {
+                    each for each in producer.acknowledged() if each[1] >= self._kept_from(each[0])
+                }
+                lost = acknowledged - found
                 if lost:
                     raise ViolationError(f"loss: {consumer.name} misses {sorted(lost)}")
 
@@ -365,10 +395,6 @@ class Whole(Simulation):
             for first, _ in store.party.evidence("orders") if store.lie is None else ():
                 if not self.is_liar(first.header.producer):
                     raise ViolationError(f"accountability: {store.name} accuses {first.header.producer}")
-
-
-def _certified(commit: Commit) -> CertifiedBlock:
-    return CertifiedBlock(Block.decode(commit.value.content), to_commit_certificate(commit.certificate))
 
 
 def run(trouble: Trouble) -> Outcome:

@@ -82,6 +82,18 @@ def test_authors_share_a_block_by_bytes() -> None:
     assert ready(mempool) == [joins[0], batch(0), batch(1), batch(2)]
 
 
+def test_of_the_longest_transactions_an_author_has_one_in_a_block() -> None:
+    topics = tuple(f"{number:04}-{'x' * 100}" for number in range(1000))
+    joins = [
+        Chain().act("bob", JoinGroup("group", f"{number}", topics, 1000), number=number).encode()
+        for number in (1, 2)
+    ]
+    assert len(joins[0]) > 100_000
+    mempool = Mempool()
+    add(mempool, Done(), *joins, batch(0))
+    assert ready(mempool) == [joins[0], batch(0)]
+
+
 def test_an_author_has_only_so_many_transactions_in_a_block() -> None:
     mempool = Mempool(Limits(author_block_count=3))
     flood = [batch(sequence) for sequence in range(9)]

@@ -183,7 +183,7 @@ def test_a_client_that_broke_the_rules_has_to_wait_and_a_party_does_not() -> Non
 
 
 def test_a_validator_takes_fewer_bytes_unless_it_is_told_otherwise() -> None:
-    expected = Quotas(bytes_per_s=float(2 << 20), answer_bytes_per_s=float(16 << 20))
+    expected = Quotas(bytes_per_s=float(2 << 20), answer_bytes_per_s=float(8 << 20))
     assert Quotas().of_validator() == expected
     assert Quotas(transaction_bytes_per_s=5.0).of_validator().bytes_per_s == 5.0
     assert Quotas(bytes_per_s=3.0).of_validator().bytes_per_s == 3.0

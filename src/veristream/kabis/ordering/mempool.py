@@ -58,7 +58,7 @@ class Limits:
     bytes_max: int = 64 << 20
     author_count_max: int = 5_000
     author_bytes_max: int = 16 << 20
-    author_block_bytes: int = 512 << 10
+    author_block_bytes: int = 192 << 10
     author_block_count: int = 256
     waiting_ms_max: int = 30_000
 

@@ -35,7 +35,7 @@ class Quotas:
     bytes_per_s: float = float(256 << 20)
     transaction_bytes_per_s: float = float(2 << 20)
     answer_bytes_per_s: float = float(1 << 30)
-    block_bytes_per_s: float = float(16 << 20)
+    block_bytes_per_s: float = float(8 << 20)
     requests_per_s: float = 2000.0
     ban_s: float = 5.0
 

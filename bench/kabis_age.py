@@ -282,7 +282,7 @@ def draw(ages: Sequence[Age], folder: Path) -> None:
             values = [getattr(each, name + suffix) for each in ages]
             axes.plot(sizes, values, marker="o", markersize=4, label=name.replace("_", " "))
         if bar is not None:
-            axes.axhline(bar, color="grey", linestyle="--", linewidth=1, label="most for open")
+            axes.axhline(bar, color="grey", linestyle="--", linewidth=1, label="limit of open")
         axes.set(xscale="log", xlabel="batches", ylabel=unit, xticks=sizes)
         axes.set_ylim(0, 1.35 * axes.get_ylim()[1])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size / 1000:,.0f}k"))

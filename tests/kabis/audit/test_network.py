@@ -10,12 +10,15 @@ import pytest
 
 from tests.kabis.audit.here import read_ledger
 from tests.kabis.chain import batch_of, make_genesis
+from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit import network
 from veristream.kabis.audit.check import BatchCopy, Condition
 from veristream.kabis.audit.network import Asking, BatchRequest
 from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.storage.client import StorageClient
@@ -238,3 +241,13 @@ def test_a_party_that_is_silent_once_is_not_asked_again() -> None:
     found = ask(party, wanted(batches[:2]), wanted(batches[2:]))
     assert described(found) == [(0, "silent"), (2, "silent"), (4, "silent"), (6, "silent")]
     assert party.asked == 1
+
+
+def test_blocks_that_nobody_returns_are_an_error_that_names_pruning() -> None:
+    class Pruned:
+        async def read(self, first: int, last: int) -> list[CertifiedBlock]:
+            return []
+
+    with pytest.raises(EnvironmentFailure, match="no validator returns block 7") as caught:
+        asyncio.run(network._read(cast(Validators, Pruned()), 7, 9, patience_s=0.0))
+    assert "keep_blocks" in caught.value.hint

@@ -110,7 +110,11 @@ async def _read(ordering: Validators, first: int, last: int, patience_s: float) 
         if asyncio.get_running_loop().time() > deadline_s:
             break
     if first + len(found) <= last:
-        raise EnvironmentFailure(f"no validator returns block {first + len(found)}")
+        raise EnvironmentFailure(
+            f"no validator returns block {first + len(found)}",
+            "an audit needs all blocks; if the validators pruned them (`keep_blocks`), use --files with a"
+            " folder that still has them",
+        )
     return found
 
 

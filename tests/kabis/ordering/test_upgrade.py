@@ -35,7 +35,7 @@ pytestmark = pytest.mark.long
 
 OLDER = "56f7901"
 ROOT = Path(__file__).parents[3]
-BATCHES_PER_STEP = 10
+BATCHES_PER_STEP = 5
 
 
 def unpack_older(folder: Path) -> Path:

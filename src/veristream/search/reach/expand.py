@@ -27,7 +27,8 @@ ACTION_HIT, DEADLOCK, TERMINAL, FAULT, WATCH_FAULT, HIT_COUNT = 64, 96, 97, 98, 
 
 # The control words that all workers read.
 WATCH_STATES, WATCH_ACTIONS, WATCH_ENDS, TABLE_LIMIT, ARENA_SIZE, WIDE, DEPTH, FIRST = range(8)
-LEVELS, CONTROL_COUNT = 8, 9  # the address of the number of each level's first state, in each arena
+LEVELS = 8  # the address of the number of each level's first state, in each arena
+STOPPED, CONTROL_COUNT = 9, 10  # whether a worker has stopped, so that the others do too
 DEADLOCK_END, TERMINAL_END = 1, 2
 
 # What each worker counts.
@@ -299,11 +300,19 @@ def is_table_full(work):  # type: ignore[no-untyped-def]
 
 
 @loop
+def stop(work, reason):  # type: ignore[no-untyped-def]
+    """Makes the other workers stop soon, so that none waits long for another; returns the reason."""
+    work.control[STOPPED] = 1
+    return reason
+
+
+@loop
 def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: bool, quantum: int) -> int:
-    """Expands about `quantum` states; returns why it stopped. A worker that is alone continues with the
-    next level by itself, until one is wide enough to share."""
+    """Expands about `quantum` states, fewer once another worker has stopped before the end of the level;
+    returns why it stopped. A worker that is alone continues with the next level by itself, until one is
+    wide enough to share."""
     done = 0
-    while done < quantum:
+    while done < quantum and work.control[STOPPED] == 0:
         if own.pending[0] >= own.pending[1] and not take(work, own, worker):
             if not alone:
                 return LEVEL
@@ -316,13 +325,13 @@ def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: b
         before = own.pending[0]
         used = fill(code, store, work, own)
         if used < 0:
-            return NEED_BUFFER if used == TOO_SMALL else NEED_TABLE
+            return stop(work, NEED_BUFFER if used == TOO_SMALL else NEED_TABLE)
         done += own.pending[0] - before
         _look_up(code, store, work, own, worker, used)
         if hit_any(own):
-            return HIT
+            return stop(work, HIT)
         if is_table_full(work):
-            return NEED_TABLE
+            return stop(work, NEED_TABLE)
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
-            return NEED_ARENA
-    return QUANTUM
+            return stop(work, NEED_ARENA)
+    return stop(work, QUANTUM)

@@ -223,6 +223,7 @@ class Exploration:
             self.complete = next_level(self.work) == 0
 
     def _run(self, quantum: int) -> list[int]:
+        self.work.control[native.STOPPED] = 0
         if self.pool is None or self.state_count < self.shared_from:
             return [self._turn(self.store(), 0, True, quantum)]
         if len(self.own) < self.workers:

@@ -23,6 +23,7 @@ from veristream.search.reach.expand import (
     NO_ROOM,
     QUANTUM,
     SEEN,
+    STOPPED,
     STRIDE,
     TOO_SMALL,
     TRANSITIONS,
@@ -39,6 +40,7 @@ from veristream.search.reach.expand import (
     observe,
     pack_all,
     print_all,
+    stop,
     take,
 )
 from veristream.search.reach.packing import unpack
@@ -196,7 +198,7 @@ def expand_reduced(
     header = code.reduction
     scratch = word_at(header, SCRATCH) + 8 * word_at(header, SCRATCH_SIZE) * worker
     done = 0
-    while done < quantum:
+    while done < quantum and work.control[STOPPED] == 0:
         if own.pending[0] >= own.pending[1] and not take(work, own, worker):
             if not alone:
                 return LEVEL
@@ -208,13 +210,13 @@ def expand_reduced(
             continue
         filled = _fill(code, store, work, own, scratch)
         if filled < 0:
-            return NEED_BUFFER if filled == TOO_SMALL else NEED_TABLE
+            return stop(work, NEED_BUFFER if filled == TOO_SMALL else NEED_TABLE)
         done += filled
         _look_up(code, store, work, own, worker, scratch, filled)
         if hit_any(own):
-            return HIT
+            return stop(work, HIT)
         if is_table_full(work):
-            return NEED_TABLE
+            return stop(work, NEED_TABLE)
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
-            return NEED_ARENA
-    return QUANTUM
+            return stop(work, NEED_ARENA)
+    return stop(work, QUANTUM)

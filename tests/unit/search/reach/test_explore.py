@@ -15,7 +15,15 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.kernel.watch import Watch
 from veristream.search.reach import explore as driver
 from veristream.search.reach import fields
-from veristream.search.reach.expand import DEADLOCK, DEADLOCK_END, STRIDE, Code
+from veristream.search.reach.expand import (
+    DEADLOCK,
+    DEADLOCK_END,
+    LEVEL,
+    QUANTUM,
+    STOPPED,
+    STRIDE,
+    Code,
+)
 from veristream.search.reach.explore import Exploration, Plan, begin
 from veristream.search.reach.storage import Memory
 from veristream.search.reach.table import Table
@@ -79,6 +87,25 @@ def test_counts_do_not_depend_on_the_workers(
     assert exploration.state_count == 300 * 300
     assert exploration.counts.transitions == 2 * 300 * 299
     assert exploration.counts.depth == 598
+
+
+def test_a_worker_stops_once_another_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "WIDE", 8)
+    _, _, exploration = start(GRID, 2)
+    while len(exploration.own) < 2 or exploration.counts.frontier < 200:
+        exploration.advance(1000)
+    store, control = exploration.store(), exploration.work.control
+    control[STOPPED] = 0
+    assert exploration._turn(store, 1, False, quantum=1) == QUANTUM
+    assert control[STOPPED] == 1
+    before = exploration.counts
+    assert exploration._turn(store, 0, False, quantum=1 << 20) == QUANTUM
+    assert exploration.counts == before
+    control[STOPPED] = 0
+    assert [exploration._turn(store, worker, False, quantum=1 << 20) for worker in (0, 1)] == [LEVEL] * 2
+    assert control[STOPPED] == 0  # nobody has left anything of the level to others
+    finish(exploration)
+    assert exploration.state_count == 300 * 300
 
 
 def test_an_exploration_continues_after_it_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:

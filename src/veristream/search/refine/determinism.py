@@ -2,6 +2,9 @@
 
 States are expanded in the order in which they are found, so the first violation is one of those nearest to
 the initial state. Symmetry is not used: it would merge states that are different.
+
+One worker needs the edges of a state only until they are compared. Several workers search for pairs as in a
+refinement, with nothing on the other side: that keeps the order in which one worker finds the states.
 """
 
 from __future__ import annotations
@@ -13,12 +16,17 @@ import numpy as np
 
 from veristream.ir.network import Network
 from veristream.ir.property import Property, kind_of
+from veristream.ir.state import State
 from veristream.native.loop import loop
-from veristream.native.primitives import half_at, set_word, word_at
+from veristream.native.primitives import set_word, word_at
 from veristream.search.limits import Limits, Report
-from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
+from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
+from veristream.search.reach.explore import sharing_of
+from veristream.search.refine import pairs
 from veristream.search.refine.alphabet import TAU, Alphabet
 from veristream.search.refine.labelled import Labelled
+from veristream.search.refine.normal_form import Unspecified
+from veristream.search.refine.sharing import SharedPairs
 from veristream.search.refine.system import (
     DONE,
     EDGES,
@@ -31,6 +39,7 @@ from veristream.search.refine.system import (
     expand_state,
 )
 from veristream.search.refine.tables import Sequences, Words, address_of
+from veristream.search.refine.ways import NO_EVENT, split_event
 from veristream.search.session import Session
 from veristream.search.trace import action_fault, replay
 from veristream.verdict import Counts, Holds, Result, Trace, Unknown, Verdict, Violated
@@ -42,25 +51,10 @@ CURSOR, LEVEL_END, DEPTH, TRANSITIONS, EVENT, DETERMINISM_COUNTS = range(6)
 
 
 class Seen(NamedTuple):
-    """Addresses: of the state of the loop between calls, and for each event the last state that had a step
-    of it, plus 1, and the target of that step."""
+    """Addresses: of the state of the loop between calls, and the scratch of `split_event`."""
 
     counts: int
-    stamps: int
-    leads: int
-
-
-@loop
-def _has_two_ways(system, seen, state):  # type: ignore[no-untyped-def]
-    """Whether steps of one event lead from the state to different states; notes the event."""
-    for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
-        event, target = half_at(system.events, edge), half_at(system.targets, edge)
-        if word_at(seen.stamps, event) == state + 1 and word_at(seen.leads, event) != target:
-            set_word(seen.counts, EVENT, event)
-            return True
-        set_word(seen.stamps, event, state + 1)
-        set_word(seen.leads, event, target)
-    return False
+    ways: int
 
 
 @loop
@@ -79,7 +73,9 @@ def _explore(system: System, alphabet: Sequences, seen: Seen, quantum: int) -> i
         code = expand_state(system, alphabet, state)
         if code != DONE:
             return code
-        if _has_two_ways(system, seen, state):
+        event = split_event(system, seen.ways, state)
+        if event != NO_EVENT:
+            set_word(counts, EVENT, event)
             return BROKEN
         steps = word_at(system.counts, EDGES)
         set_word(counts, TRANSITIONS, word_at(counts, TRANSITIONS) + steps)
@@ -88,13 +84,12 @@ def _explore(system: System, alphabet: Sequences, seen: Seen, quantum: int) -> i
 
 
 class States:
-    """An exploration in progress; see `session.Advancing`."""
+    """An exploration in progress by one worker; see `session.Advancing`."""
 
     def __init__(self, labelled: Labelled, budget: int) -> None:
         self.labelled, self.budget = labelled, budget
         self.complete, self.failed, self.broken = False, False, False
-        room = labelled.alphabet.table.native.first_size
-        self._reserves = (reserve(8 * room), reserve(8 * room))
+        self._ways: Reserve = reserve(16 * labelled.alphabet.table.native.first_size)
         self.tally: Words = np.zeros(DETERMINISM_COUNTS, np.int64)
         self.tally[LEVEL_END] = 1
 
@@ -111,11 +106,19 @@ class States:
         table = self.labelled.alphabet.table
         return self.labelled.byte_count + table.byte_count + 16 * len(table)
 
+    @property
+    def event(self) -> int:
+        """The event that leads to different states, if `broken`."""
+        return int(self.tally[EVENT])
+
+    def run(self) -> list[State]:
+        """The run to the state that is expanded next, or that failed or broke."""
+        return self.labelled.path_to(int(self.tally[CURSOR]))
+
     def advance(self, quantum: int) -> None:
         """Expands about `quantum` states."""
         self.labelled.counts[WORK] = quantum
-        stamps, leads = (part.address for part in self._reserves)
-        seen = Seen(address_of(self.tally), stamps, leads)
+        seen = Seen(address_of(self.tally), self._ways.address)
         code = GROW
         while code == GROW:
             labelled = self.labelled
@@ -128,40 +131,103 @@ class States:
         self.failed, self.broken = code == FAULT, code == BROKEN
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 
+
+class SharedStates(SharedPairs):
+    """The same by several workers, from where one worker is; every pair has the node 0."""
+
+    def __init__(self, alone: States) -> None:
+        super().__init__(alone.labelled, Unspecified(alone.labelled), alone.budget)
+        labelled, count = alone.labelled, alone.labelled.state_count
+        states, _, parents, _, _ = (part.words.view(np.uint32) for part in self._reserves)
+        heads, queue = (part.words.view(np.uint32) for part in (self._heads, self._queue))
+        states[:count] = queue[:count] = np.arange(count)
+        heads[:count] = states[:count] + 1
+        parents[:count] = labelled.memory["parents"].words.view(np.uint32)[:count]
+        self.tally[[pairs.PAIRS, pairs.NEXT]] = count
+        self.tally[[pairs.CURSOR, pairs.LEVEL_END, pairs.DEPTH, pairs.TRANSITIONS]] = alone.tally[
+            [CURSOR, LEVEL_END, DEPTH, TRANSITIONS]
+        ]
+
+    @property
+    def event(self) -> int:
+        """The event that leads to different states, if `broken`."""
+        assert self.broken is not None
+        return self.broken.edge
+
+    def advance(self, quantum: int) -> None:
+        """Expands about `quantum` states."""
+        super().advance(quantum)
+        self.implementation.forget_edges()  # every state that is expanded has been checked too
+
+    def run(self) -> list[State]:
+        """The run to the state that is expanded next, or that failed or broke."""
+        return [self.implementation.state(state) for state, _ in self.path(self.current)]
+
+
+class Determinism:
+    """An exploration in progress: by one worker up to a number of states, then by all; see
+    `session.Advancing`."""
+
+    def __init__(self, labelled: Labelled, budget: int, shared_from: int) -> None:
+        self.labelled, self.budget = labelled, budget
+        self.now: States | SharedStates = States(labelled, budget)
+        self._shared_from = shared_from
+
+    @property
+    def counts(self) -> Counts:
+        """Of states."""
+        return self.now.counts
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        return self.now.byte_count
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is explored, or nothing more need be."""
+        return self.now.complete
+
+    def advance(self, quantum: int) -> None:
+        """Expands about `quantum` states."""
+        labelled = self.labelled
+        is_large = labelled.crew.size > 1 and labelled.state_count >= self._shared_from
+        if isinstance(self.now, States) and is_large:
+            self.now = SharedStates(self.now)
+        self.now.advance(quantum)
+
     def close(self) -> None:
-        """Nothing to release."""
+        """Ends the threads."""
+        self.labelled.crew.close()
 
 
 def check_determinism(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
     """The result of a claim of determinism."""
     started = time.monotonic()
     budget = budget_bytes(limits.memory_max_mib)
-    labelled = Labelled(network, Alphabet(budget), budget)
-    states = States(labelled, budget)
-    session = Session(states, limits, report, property_.name, started)
+    workers, shared_from = sharing_of(limits)
+    labelled = Labelled(network, Alphabet(budget), budget, workers)
+    exploration = Determinism(labelled, budget, shared_from)
+    session = Session(exploration, limits, report, property_.name, started)
     for _ in session.rounds():
         pass
-    verdict = _verdict(states, session.stopped)
+    verdict = _verdict(labelled, exploration.now, session.stopped)
     return Result(property_.name, kind_of(property_.claim), verdict, session.effort())
 
 
-def _verdict(states: States, stopped: str) -> Verdict:
-    labelled = states.labelled
+def _verdict(labelled: Labelled, states: States | SharedStates, stopped: str) -> Verdict:
     if states.failed:
         assert labelled.failure is not None
-        state, action = labelled.failure
-        found = action_fault(labelled.interpreter, labelled.path_to(state), action)
+        _, action = labelled.failure
+        found = action_fault(labelled.interpreter, states.run(), action)
         assert found is not None, "the interpreter knows no failing action there"
         return found
     if states.broken:
-        return _violated(states)
+        return _violated(labelled, states.run(), states.event)
     return Unknown(stopped) if stopped else Holds()
 
 
-def _violated(states: States) -> Violated:
-    labelled = states.labelled
-    run = labelled.path_to(int(states.tally[CURSOR]))
-    event = int(states.tally[EVENT])
+def _violated(labelled: Labelled, run: list[State], event: int) -> Violated:
     text = labelled.alphabet.text(event)
     wanted = None if event == TAU else text
     steps = labelled.interpreter.steps(run[-1])

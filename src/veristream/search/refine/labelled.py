@@ -61,6 +61,10 @@ class Helper:
         """Edges found."""
         return int(self.counts[EDGES]) - self._first_edge
 
+    def forget_edges(self) -> None:
+        """Frees the place of all edges."""
+        self.counts[EDGES] = self._first_edge
+
     def system(self, native: System) -> System:
         """The system of the first thread as this one sees it."""
         if self._buffers[1].size < native.capacity:
@@ -200,6 +204,12 @@ class Labelled:
         self.counts[[BUFFER_FULL, ROOM_FULL]] = 0  # `expand_state` finds out itself
         self._limit_states()
         return sum(left)
+
+    def forget_edges(self) -> None:
+        """Frees the place of all edges, which nobody needs again."""
+        self.counts[EDGES] = 0
+        for other in self.others:
+            other.forget_edges()
 
     def fail_later(self) -> None:
         """Forgets a failure, which is found again once its state is needed."""

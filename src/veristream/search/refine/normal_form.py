@@ -41,13 +41,14 @@ from veristream.search.refine.tables import (
     put,
 )
 
-TRACES, FAILURES, DIVERGENCES = range(3)
+NOTHING, TRACES, FAILURES, DIVERGENCES = range(-1, 3)
 """How much is observed; each level includes those before it."""
 NOWHERE = -1
 """The target of an event that no state of a node can do."""
 UNKNOWN_MOVE = -2
 
 TICK, LEAST_USED, NORMAL_COUNTS = range(3)
+_UNUSED = 1 << 16  # bytes of tables that stay empty
 
 
 class Normal(NamedTuple):
@@ -66,7 +67,7 @@ class Normal(NamedTuple):
     queue: int
     members: int  # the states of the node in hand, in ascending order
     counts: int
-    depth: int  # TRACES, FAILURES or DIVERGENCES; no address
+    depth: int  # NOTHING, TRACES, FAILURES or DIVERGENCES; no address
 
 
 @loop
@@ -311,3 +312,15 @@ class NormalForm:
     def diverges(self, node: int) -> bool:
         """Whether some state of the node diverges."""
         return bool(self._reserves[0].words.view(np.uint32)[node])
+
+
+class Unspecified(NormalForm):
+    """In place of a normal form where there is no specification: nothing of it is looked at."""
+
+    def __init__(self, labelled: Labelled) -> None:
+        super().__init__(labelled, SequenceTable(_UNUSED), NOTHING, _UNUSED)
+
+    @property
+    def byte_count(self) -> int:
+        """Nothing: the states are counted as those of the implementation."""
+        return 0

@@ -21,6 +21,7 @@ from veristream.search.refine.labelled import Labelled
 from veristream.search.refine.normal_form import (
     DIVERGENCES,
     FAILURES,
+    NOTHING,
     NOWHERE,
     Normal,
     NormalForm,
@@ -42,13 +43,14 @@ from veristream.search.refine.system import (
     offer_of,
 )
 from veristream.search.refine.tables import Map, MapTable, address_of, has_room, place_of, put
+from veristream.search.refine.ways import NO_EVENT, split_event
 from veristream.verdict import Counts
 
 BROKEN, COMPLETE = 10, 11
 """Why the loop returns, in addition to the reasons of expanding a state."""
 
-# How a pair violates the refinement.
-NOT, CANNOT, REFUSES, ENDLESS = range(4)
+# How a pair violates the refinement, or that its state is not deterministic.
+NOT, CANNOT, REFUSES, ENDLESS, SPLITS = range(5)
 
 # The state of the loop between calls. BROKEN_PAIR and BROKEN_EDGE belong to HOW.
 PAIRS, NEXT, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(7)
@@ -74,6 +76,7 @@ class Pairing(NamedTuple):
     others: int  # the pair that the same state had before, plus 1
     heads: int  # per state of the implementation: its newest pair, plus 1
     queue: int  # the pairs in the order of the search; 0 if that is the order of their numbers
+    ways: int  # scratch of `split_event`, if nothing is observed but whether the network is deterministic
     counts: int
 
 
@@ -179,7 +182,7 @@ def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
     for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
         event = half_at(system.events, edge)
         target = node
-        if event != TAU:
+        if event != TAU and normal.depth != NOTHING:
             set_word(pairing.counts, SEEN_VISIBLE, 1)
             code, target = find_move(normal, node, event)
             if code != DONE:
@@ -223,6 +226,11 @@ def _look(pairing, pair):  # type: ignore[no-untyped-def]
             _break(counts, CANNOT, pair, edge)
             if normal.depth < FAILURES:
                 return BROKEN
+    if normal.depth == NOTHING:
+        event = split_event(system, pairing.ways, state)
+        if event != NO_EVENT:
+            _break(counts, SPLITS, pair, event)
+            return BROKEN
     steps = word_at(system.last, state) - word_at(system.first, state) + 1
     set_word(counts, TRANSITIONS, word_at(counts, TRANSITIONS) + steps)
     return DONE
@@ -259,8 +267,8 @@ def explore_pairs(pairing: Pairing, quantum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """How the refinement is violated, and at which pair; `edge` is the step that the specification
-    lacks."""
+    """How the refinement is violated, and at which pair; `edge` is the step that the specification lacks,
+    or the event that splits."""
 
     how: int
     pair: int
@@ -272,12 +280,16 @@ class Pairs:
 
     def __init__(self, implementation: Labelled, normal: NormalForm, budget: int) -> None:
         self.implementation, self.normal, self.budget = implementation, normal, budget
+        self.sides = tuple(dict.fromkeys((implementation, normal.specification)))
         self.workers = implementation.crew.size
         self.complete = False
         self.failed: Labelled | None = None  # the network that has a failing action
         self.broken: Break | None = None
         self.room = min(budget // 28, (ROOT - 1) // self.workers)  # pairs of each worker
         self._reserves: list[Reserve] = [reserve(4 * self.room * self.workers) for _ in range(5)]
+        events = implementation.alphabet.table.native.first_size
+        self._ways_size = 16 * events if normal.native.depth == NOTHING else 0
+        self._ways = reserve(self._ways_size * self.workers)
         self._heads = reserve(4 * implementation.rooms[0] * self.workers)
         self._old = [MapTable() for _ in range(self.workers)]
         self._maps = np.zeros((self.workers, len(Map._fields)), np.int64)
@@ -304,6 +316,7 @@ class Pairs:
             others=others,
             heads=self._heads.address,
             queue=0,
+            ways=self._ways.address,
             counts=address_of(self.tally),
         )
 
@@ -357,7 +370,7 @@ class Pairs:
 
     def allow(self, quantum: int) -> None:
         """Sets how many states of each side may be expanded until the limits are checked."""
-        for side in (self.implementation, self.normal.specification):
+        for side in self.sides:
             side.counts[WORK] = max(quantum, WORK_LEAST)
 
     def close(self) -> None:
@@ -375,9 +388,13 @@ class Pairs:
         self._list_maps()
 
     def _failing(self) -> Labelled:
-        sides = (self.implementation, self.normal.specification)
-        (failed,) = [side for side in sides if side.failure is not None]
+        (failed,) = [side for side in self.sides if side.failure is not None]
         return failed
+
+    @property
+    def current(self) -> int:
+        """The pair that is checked next, or could not be checked."""
+        return int(self.tally[CURSOR])
 
     def path(self, pair: int) -> list[tuple[int, int]]:
         """The run to a pair: states of the implementation, each with the event that led to it."""

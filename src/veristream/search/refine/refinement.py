@@ -88,7 +88,11 @@ class _Search:
         """The verdict after a fault of either network, which leaves nothing to rely on."""
         assert side.failure is not None
         state, action = side.failure
-        found = action_fault(side.interpreter, side.path_to(state), action)
+        path = side.path_to(state)
+        if side is self.implementation and self.claim.model != "FD":
+            # Which worker has found the state first does not matter for the run of pairs.
+            path = [side.state(one) for one, _ in self.pairs.path(self.pairs.current)]
+        found = action_fault(side.interpreter, path, action)
         assert found is not None and found.trace is not None, "no action fails there"
         if side is self.implementation and self.claim.model != "FD":
             return found

@@ -26,6 +26,7 @@ from veristream.search.refine.labelled import Labelled
 from veristream.search.refine.normal_form import (
     DIVERGENCES,
     FAILURES,
+    NOTHING,
     NOWHERE,
     UNKNOWN_MOVE,
     NormalForm,
@@ -55,6 +56,7 @@ from veristream.search.refine.pairs import (
 )
 from veristream.search.refine.system import CONVERGES, DONE, GROW, Shift, expand_state, offer_of
 from veristream.search.refine.tables import address_of
+from veristream.search.refine.ways import NO_EVENT, split_event
 from veristream.search.threads import LINE
 
 WIDE = 1 << 12  # fewer pairs are not worth sharing
@@ -127,11 +129,13 @@ def _list_after(pairing, batch, place):  # type: ignore[no-untyped-def]
     set_word(counts, LISTED, listed)
     if first < 0 or listed > batch.most or not _judge_ahead(pairing, batch, place, state, node):
         return _spoil(counts)
+    if normal.depth == NOTHING and split_event(system, pairing.ways, state) != NO_EVENT:
+        return _spoil(counts)
     for edge in range(first, last):
         event, target = half_at(system.events, edge), half_at(system.targets, edge)
         fill = FILLS + owner_of(pairing, target)
         entry, after = word_at(counts, fill), node
-        if event != TAU:
+        if event != TAU and normal.depth != NOTHING:
             set_word(counts, SEEN_VISIBLE, 1)
             after = known_move(normal, node, event)
             if after == NOWHERE:
@@ -320,6 +324,11 @@ class SharedPairs(Pairs):
         """Memory in use."""
         return super().byte_count + 4 * self.state_count
 
+    @property
+    def current(self) -> int:
+        """The pair that is checked next, or could not be checked."""
+        return int(self._queue.words.view(np.uint32)[self.tally[CURSOR]])
+
     def advance(self, quantum: int) -> None:
         """Checks about `quantum` pairs, and expands about as many states of each side."""
         if self.state_count < self.shared_from or self.tally[HOW] != NOT:
@@ -355,7 +364,7 @@ class SharedPairs(Pairs):
         batch = Batch(count, PIECE, BUCKET, queue + cursor, pieces, 0, address_of(self._cursor))
         self.allow(count)
         if not self._expand(batch) or not self._list(batch):
-            for side in (self.implementation, self.normal.specification):
+            for side in self.sides:
                 side.fail_later()
             self._counts[:] = before
             return False
@@ -416,7 +425,12 @@ class SharedPairs(Pairs):
         """The form for each of several workers."""
         alone = self.native._replace(queue=0)
         return [
-            alone._replace(system=system, end=(worker + 1) * self.room, counts=address_of(counts))
+            alone._replace(
+                system=system,
+                end=(worker + 1) * self.room,
+                ways=alone.ways + self._ways_size * worker,
+                counts=address_of(counts),
+            )
             for worker, (system, counts) in enumerate(
                 zip(self.implementation.systems(), self._counts, strict=True)
             )

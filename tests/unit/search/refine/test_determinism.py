@@ -24,7 +24,7 @@ def read(text: str) -> Network:
     return read_network(Source("model.net", text))
 
 
-@pytest.mark.parametrize(
+small_cases = pytest.mark.parametrize(
     ("text", "event", "steps"),
     [
         ("", None, 0),
@@ -42,6 +42,9 @@ def read(text: str) -> Network:
         ("0 a 1; 2 b 3; 2 b 4", None, 0),  # unreachable states do not count
     ],
 )
+
+
+@small_cases
 def test_small(text: str, event: str | None, steps: int) -> None:
     verdict = judge(process(text)).verdict
     if event is None:

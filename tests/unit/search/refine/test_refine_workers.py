@@ -179,6 +179,15 @@ component B { location l initial edge l -> l { action down(m) when m < 40 do { m
     assert "outside" in result.verdict.reason
 
 
+def test_the_run_to_a_fault_does_not_depend_on_workers() -> None:
+    """Each state before the fault is reached by two steps, which different workers may take first."""
+    step = "action c when n[0] + n[1] == 11 do { n[0] := n[0] + n[1] }"
+    text = LATTICE + "component C { location l initial edge l -> l { " + step + " } }"
+    result = compare_all(read_network(Source("lattice.net", text)), process("0 a 0; 0 b 0; 0 c 0"), "T")
+    assert isinstance(result.verdict, Unknown) and result.verdict.fault is not None
+    assert result.verdict.trace is not None and len(result.verdict.trace.steps) == 12
+
+
 def test_one_worker_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[int] = []
     expand_ahead = Labelled.expand_ahead

@@ -212,6 +212,10 @@ class Connection(asyncio.BufferedProtocol):
         """Closes the connection at once."""
         self._transport.abort()
 
+    def fail(self, error: Exception) -> None:
+        """Closes the connection at once, because of what is below it."""
+        self._fail(error)
+
     # Frames.
 
     def _send(self, kind: int, number: int, body: bytes) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from veristream.errors import EnvironmentFailure
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.wire.connection import Connection
 from veristream.kabis.wire.door import Door
 from veristream.kabis.wire.handlers import (
@@ -38,6 +38,8 @@ from veristream.kabis.wire.listening import Listening, listen
 from veristream.kabis.wire.quotas import Quotas, file_limit
 from veristream.kabis.wire.refusals import ASK, call_peer
 from veristream.kabis.wire.sides import ClientConnection, ServerConnection
+from veristream.kabis.wire.tls import ServerTls, make_client_context
+from veristream.kabis.wire.tls_channel import TlsChannel
 from veristream.kabis.wire.turns import Turns
 
 __all__ = [
@@ -149,9 +151,14 @@ async def serve(
     served = replace(handlers, answer=partial(_answer, door, handlers.answer))
     server = Server(door, authorize)
 
-    def accept() -> Connection:
-        handshake = ServerHandshake(identity, Secrets.draw(os.urandom(_RANDOM_BYTES)), encrypt=encrypt)
-        return ServerConnection(handshake, authorize, served, limits, door)
+    tls = None if identity.tls is None else ServerTls.load(identity.tls)
+
+    def accept() -> asyncio.BaseProtocol:
+        secrets = Secrets.draw(os.urandom(_RANDOM_BYTES))
+        binding = b"" if tls is None else tls.binding
+        handshake = ServerHandshake(identity, secrets, encrypt=encrypt, binding=binding)
+        connection = ServerConnection(handshake, authorize, served, limits, door)
+        return connection if tls is None else TlsChannel(connection, tls.context)
 
     try:
         listeners = await listen(address.host, address.port)
@@ -183,12 +190,17 @@ async def connect(
     """Connects to exactly this server, or with None to any. Raises WireError if it is another."""
     secrets = Secrets.draw(os.urandom(_RANDOM_BYTES))
     handshake = ClientHandshake(identity, server, secrets, encrypt=encrypt)
-    connection: Connection
+    connection = ClientConnection(handshake, handlers, limits)
+    protocol: asyncio.BaseProtocol = connection
+    if identity.tls is not None:
+        try:
+            context = make_client_context(identity.tls)  # anew each time: certificates are renewed
+        except (ModelError, EnvironmentFailure) as error:
+            raise WireError(error.message) from error
+        protocol = TlsChannel(connection, context, address.host)
     try:
         async with asyncio.timeout(limits.handshake_s):
-            _transport, connection = await asyncio.get_running_loop().create_connection(
-                lambda: ClientConnection(handshake, handlers, limits), address.host, address.port
-            )
+            await asyncio.get_running_loop().create_connection(lambda: protocol, address.host, address.port)
     except (OSError, TimeoutError) as error:
         raise ConnectionLostError(f"nobody answers at {address}: {error}") from error
     try:

@@ -12,6 +12,10 @@ length and the payload: nothing can be changed, replayed, reordered or left out.
 either side asks for it. By default it is not: for small frames a MAC costs a fifth of it, and secret
 payloads are sealed per topic anyway. For frames of 64 KiB and more encryption is cheaper
 (`bench/storage.py`).
+
+Inside TLS, both signed texts and the keys also depend on the *binding*, the SHA-256 of the certificate that
+the server presents there. So whoever stands in the middle with another certificate gets nowhere, even if
+it is valid. Without TLS the binding is empty, and not a byte differs from what it was before there was one.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from nacl.exceptions import CryptoError
 from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Writer
 from veristream.kabis.protocol.fields import Name, PublicKey, Signature, fixed
 from veristream.kabis.protocol.keys import SignatureError, Signer, verify
+from veristream.kabis.wire.tls import Tls
 
 NONCE_BYTES = 32
 EPHEMERAL_BYTES = 32
@@ -42,6 +47,8 @@ MAC_BYTES = 16
 BUFFER_BYTES = 64 << 10
 """The size of the receive buffer; frames up to this size are copied out of it, larger ones are not."""
 _COUNTER_BYTES = 8
+_TLS_RECORDS = frozenset({0x160301, 0x160303, 0x150301, 0x150303})
+"""How a handshake or an alert of TLS begins; as the length of a frame it would be far too large."""
 _BOX_NONCE_BYTES = 24
 
 
@@ -74,12 +81,13 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who we are: our chain, role, name and key."""
+    """Who we are: our chain, role, name and key; with `tls`, our connections are inside TLS."""
 
     chain_id: str
     role: Role
     name: str
     signer: Signer
+    tls: Tls | None = None
 
     @property
     def peer(self) -> Peer:
@@ -147,7 +155,7 @@ class ClientHandshake:
         self.hello = _Hello(identity.chain_id, secrets.nonce, ephemeral, encrypt).encode()
         self._encrypt = encrypt
 
-    def finish(self, data: bytes) -> tuple[bytes, Session]:
+    def finish(self, data: bytes, binding: bytes = b"") -> tuple[bytes, Session]:
         """Returns the proof to send, and the session. Raises WireError."""
         answer = _decode(_Answer, data)
         if answer.hello.chain_id != self._identity.chain_id:
@@ -155,11 +163,11 @@ class ClientHandshake:
         server = answer.proof.peer
         if self._server is not None and server != self._server:
             raise WireError(f"the server is {_called(server)}, expected was {_called(self._server)}")
-        asked = _server_bytes(self._identity.chain_id, self.hello, answer.hello, server)
-        _check(server, asked, answer.proof.signature)
-        ours = _client_bytes(self._identity.chain_id, self.hello, data, self._identity.peer)
+        asked = _server_bytes(self._identity.chain_id, self.hello, answer.hello, server, binding)
+        _check(server, asked, answer.proof.signature, binding)
+        ours = _client_bytes(self._identity.chain_id, self.hello, data, self._identity.peer, binding)
         proof = _Proof(self._identity.peer, self._identity.signer.sign(ours)).encode()
-        keys = _derive(self._secrets, answer.hello.ephemeral, (self.hello, data, proof))
+        keys = _derive(self._secrets, answer.hello.ephemeral, (self.hello, data, proof), binding)
         encrypted = self._encrypt or answer.hello.encrypt
         return proof, Session(server, send=keys[0], receive=keys[1], encrypted=encrypted)
 
@@ -167,10 +175,13 @@ class ClientHandshake:
 class ServerHandshake:
     """The server's side: pass the client's hello to `answer`, and its proof to `finish`."""
 
-    def __init__(self, identity: Identity, secrets: Secrets, *, encrypt: bool = False) -> None:
+    def __init__(
+        self, identity: Identity, secrets: Secrets, *, encrypt: bool = False, binding: bytes = b""
+    ) -> None:
         self._identity = identity
         self._secrets = secrets
         self._encrypt = encrypt
+        self._binding = binding
         self._hello = b""
         self._answer = b""
         self._client_hello: _Hello | None = None
@@ -181,7 +192,8 @@ class ServerHandshake:
         chain_id = self._identity.chain_id
         ephemeral = crypto_scalarmult_base(self._secrets.ephemeral)
         ours = _Hello(chain_id, self._secrets.nonce, ephemeral, self._encrypt)
-        signature = self._identity.signer.sign(_server_bytes(chain_id, data, ours, self._identity.peer))
+        signed = _server_bytes(chain_id, data, ours, self._identity.peer, self._binding)
+        signature = self._identity.signer.sign(signed)
         self._answer = _Answer(ours, _Proof(self._identity.peer, signature)).encode()
         self._hello, self._client_hello = data, hello
         return self._answer
@@ -193,9 +205,10 @@ class ServerHandshake:
         if self._client_hello.chain_id != self._identity.chain_id:
             raise WireError(f"the client is of the chain {self._client_hello.chain_id!r}")
         proof = _decode(_Proof, data)
-        asked = _client_bytes(self._identity.chain_id, self._hello, self._answer, proof.peer)
-        _check(proof.peer, asked, proof.signature)
-        keys = _derive(self._secrets, self._client_hello.ephemeral, (self._hello, self._answer, data))
+        asked = _client_bytes(self._identity.chain_id, self._hello, self._answer, proof.peer, self._binding)
+        _check(proof.peer, asked, proof.signature, self._binding)
+        messages = (self._hello, self._answer, data)
+        keys = _derive(self._secrets, self._client_hello.ephemeral, messages, self._binding)
         encrypted = self._encrypt or self._client_hello.encrypt
         return Session(proof.peer, send=keys[1], receive=keys[0], encrypted=encrypted)
 
@@ -307,6 +320,8 @@ class Splitter:
             return None
         length = self._length()
         if length > self.frame_bytes_max:
+            if length >> 8 in _TLS_RECORDS:
+                raise WireError("the other side speaks TLS, and we do not: see [tls] in kabis.toml")
             raise WireError(f"a frame of {length} bytes, at most {self.frame_bytes_max}")
         whole = LENGTH_BYTES + length
         if held < whole:
@@ -341,16 +356,27 @@ def _decode(kind: type[_Message], data: bytes) -> _Message:
         raise WireError(f"the handshake cannot be read: {error}") from error
 
 
-def _check(peer: Peer, message: bytes, signature: bytes) -> None:
+def _check(peer: Peer, message: bytes, signature: bytes, binding: bytes) -> None:
     try:
         verify(peer.public, message, signature)
     except SignatureError as error:
-        raise WireError(f"{_called(peer)} did not sign this handshake") from error
+        where = f" on TLS with the certificate {binding.hex()[:16]}" if binding else ""
+        raise WireError(f"{_called(peer)} did not sign this handshake{where}") from error
 
 
-def _server_bytes(chain_id: str, client_hello: bytes, hello: _Hello, server: Peer) -> bytes:
+def _begin_signed(kind: str, binding: bytes) -> Writer:
+    """Begins what is signed; inside TLS it has a tag of its own, and the binding."""
+    writer = Writer(f"{kind}-tls" if binding else kind)
+    if binding:
+        writer.digest(binding)
+    return writer
+
+
+def _server_bytes(
+    chain_id: str, client_hello: bytes, hello: _Hello, server: Peer, binding: bytes = b""
+) -> bytes:
     """Returns what the server signs: both shares and its identity."""
-    writer = Writer("wire-server")
+    writer = _begin_signed("wire-server", binding)
     writer.text(chain_id)
     writer.digest(sha256(client_hello).digest())
     writer.digest(sha256(hello.encode()).digest())
@@ -358,9 +384,11 @@ def _server_bytes(chain_id: str, client_hello: bytes, hello: _Hello, server: Pee
     return writer.to_bytes()
 
 
-def _client_bytes(chain_id: str, client_hello: bytes, answer: bytes, client: Peer) -> bytes:
+def _client_bytes(
+    chain_id: str, client_hello: bytes, answer: bytes, client: Peer, binding: bytes = b""
+) -> bytes:
     """Returns what the client signs: both shares, the server's proof, and its own identity."""
-    writer = Writer("wire-client")
+    writer = _begin_signed("wire-client", binding)
     writer.text(chain_id)
     writer.digest(sha256(client_hello).digest())
     writer.digest(sha256(answer).digest())
@@ -369,13 +397,13 @@ def _client_bytes(chain_id: str, client_hello: bytes, answer: bytes, client: Pee
 
 
 def _derive(
-    secrets: Secrets, ephemeral: bytes, messages: tuple[bytes, bytes, bytes]
+    secrets: Secrets, ephemeral: bytes, messages: tuple[bytes, bytes, bytes], binding: bytes
 ) -> tuple[bytes, bytes]:
     """Derives the keys from client to server and back."""
     try:
         shared = crypto_scalarmult(secrets.ephemeral, ephemeral)
     except (CryptoError, RuntimeError) as error:  # a point of low order: anyone would know the secret
         raise WireError("the ephemeral key of the other side is invalid") from error
-    transcript = b"".join(sha256(message).digest() for message in messages)
+    transcript = b"".join(sha256(message).digest() for message in messages) + binding
     keys = blake2b(transcript, key=shared, digest_size=64, person=b"kabis/1/wire-key").digest()
     return keys[:32], keys[32:]

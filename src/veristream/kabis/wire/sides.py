@@ -23,6 +23,7 @@ from veristream.kabis.wire.handlers import (
 )
 from veristream.kabis.wire.handshake import ClientHandshake, Peer, ServerHandshake, WireError, prefix
 from veristream.kabis.wire.refusals import call_address, call_peer
+from veristream.kabis.wire.tls import BINDING
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -140,7 +141,8 @@ class ClientConnection(Connection):
         self._transport.write(prefix(self._handshake.hello))
 
     def _on_answer(self, frame: Octets) -> None:
-        proof, session = self._handshake.finish(bytes(frame))
+        binding = self._transport.get_extra_info(BINDING, b"")
+        proof, session = self._handshake.finish(bytes(frame), binding)
         self._transport.write(prefix(proof))
         self._open(session)
 

@@ -62,6 +62,13 @@ ClosedOption = Annotated[
     bool,
     typer.Option("--closed", help="Found a closed ledger: clients may do only what `kabis access` grants."),
 ]
+TlsOption = Annotated[
+    bool,
+    typer.Option(
+        "--tls",
+        help="Put all connections into TLS 1.3, with certificates of an authority made in DIR; stays on.",
+    ),
+]
 
 
 def up(
@@ -74,6 +81,7 @@ def up(
     fault: FaultOption = None,
     repair: RepairOption = False,
     closed: ClosedOption = False,
+    tls: TlsOption = False,
 ) -> None:
     """Start a cluster on this machine: a process for each validator and each storage party.
 
@@ -98,7 +106,7 @@ def up(
         from veristream.cli.kabis.work import up as work
 
         stores, faults = tuple(storage or ()), tuple(fault or ())
-        work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering, closed))
+        work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering, closed, tls))
 
 
 def down(data: DataOption = DATA) -> None:

@@ -61,7 +61,7 @@ class Access:
 
     def identity(self, name: str, role: Role) -> Identity:
         """Returns the identity of a client or the admin on the wire."""
-        return Identity(self.genesis.chain_id, role, name, self.folder.key(name))
+        return Identity(self.genesis.chain_id, role, name, self.folder.key(name), self.folder.tls())
 
     def connect(self, name: str, role: Role, timeout_s: float = 5.0) -> Connect:
         """Returns a function that opens both channels under a name."""

@@ -6,6 +6,7 @@
     DIR/clients.json             clients registered after the genesis
     DIR/keys/NAME                secret keys of the admin and the clients
     DIR/keys-1/NAME, ...         keys that replaced them, by their number on the ledger
+    DIR/tls/ca.pem, ca.key       who certifies the parties for TLS, made by `kabis up --tls`; optional
     DIR/journals/NAME            events that a producer signed but does not know to be admitted
     DIR/validator-1, ...         one for each process: its key, logs, output and process id
     DIR/storage-1, ...
@@ -33,11 +34,13 @@ from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.process.settings import FILE as SETTINGS
 from veristream.kabis.process.settings import Settings
 from veristream.kabis.process.settings import load_settings as load_process_settings
+from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, load_genesis, to_json
 from veristream.kabis.protocol.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
 from veristream.kabis.protocol.members import Party, StorageMode, is_name
 from veristream.kabis.storage.late_clients import note_client
 from veristream.kabis.wire.ports import HOST, draw_ports
+from veristream.kabis.wire.tls import Tls
 
 ADMIN = "admin"
 CLIENTS = ("producer", "consumer")
@@ -74,6 +77,10 @@ class ClusterFolder:
     def settings(self) -> Settings:
         """Loads the settings; raises ModelError if they are wrong."""
         return load_process_settings(self.settings_path)
+
+    def tls(self) -> Tls | None:
+        """Returns the TLS of the folder's clients; None if it is off."""
+        return read_tls(self.settings(), self.path)
 
     def exists(self) -> bool:
         """Whether the folder has a genesis."""

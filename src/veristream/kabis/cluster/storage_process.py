@@ -34,6 +34,7 @@ from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings as load_process_settings
+from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
@@ -48,6 +49,7 @@ from veristream.kabis.wire.connection import Attached, Handlers, Later, RequestE
 from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 from veristream.kabis.wire.process import run_process
+from veristream.kabis.wire.tls import Tls
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class Options:
     kafka: KafkaSettings | None = None
     process: ProcessSettings = field(default_factory=ProcessSettings)
     metrics_port: int = 0
+    tls: Tls | None = None
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -134,7 +137,7 @@ def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
 async def _serve(options: Options, party: StorageParty, view: ChainView, stop: asyncio.Event) -> None:
     clients = partial(_list_clients, options.clients) if options.clients else tuple
     directory = Directory(options.genesis, clients, anonymous=options.anonymous, chain=view)
-    identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key)
+    identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key, options.tls)
     handlers = Handlers(
         partial(_answer, directory, party.answer),
         answer_attached=partial(_answer, directory, party.answer_attached),
@@ -279,6 +282,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         retain_every_s=given.retain_every_s or kept.every_s,
         process=process,
         metrics_port=given.metrics_port,
+        tls=read_tls(process, given.settings.parent, given.party) if given.settings else None,
         kafka=_read_kafka(given.log, given.kafka_properties),
     )
 

@@ -47,12 +47,14 @@ from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings
+from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Role
 from veristream.kabis.wire.process import run_process
+from veristream.kabis.wire.tls import Tls
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -80,10 +82,15 @@ class Options:
     rejoin: bool = False
     process: ProcessSettings = field(default_factory=ProcessSettings)
     metrics_port: int = 0
+    tls: Tls | None = None
 
     @property
     def name(self) -> str:
         return self.genesis.validators[self.index].name
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.genesis.chain_id, Role.VALIDATOR, self.name, self.key, self.tls)
 
 
 async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
@@ -122,7 +129,7 @@ async def _run_once(options: Options, make_node: MakeNode, stop: asyncio.Event) 
 
 async def _rejoin(options: Options, blocks: BlockStore, stop: asyncio.Event) -> bool:
     """Waits until a restored validator may vote again; returns False if it is stopped before."""
-    identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
+    identity = options.identity
     ordering = open_ordering(options.genesis, identity)
     replace(options.ready, json.dumps({"validator": options.name, "pid": os.getpid()}).encode() + b"\n")
     rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, options.genesis))
@@ -155,7 +162,7 @@ def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
 
 async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
-    identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
+    identity = options.identity
     limits = options.process.to_limits()
     frame_bytes_max = TRANSACTION_BYTES_MAX + 1024
     limits = changed(limits, quotas=limits.quotas.of_validator(), client_frame_bytes_max=frame_bytes_max)
@@ -166,7 +173,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     joining = asyncio.create_task(join_by_snapshot(node, identity))
     ends: list[asyncio.Future[Any]] = [stopping, leaving, joining, node.failed]
     try:
-        node.start()
+        node.start(options.tls)
         state = {"validator": options.name, "address": str(server.address), "pid": os.getpid()}
         replace(options.ready, json.dumps(state).encode() + b"\n")
         _LOGGER.info(
@@ -213,6 +220,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     given = parser.parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
     index = _find_validator(genesis, given.name, key)
+    process = load_settings(given.settings)
     return Options(
         genesis=genesis,
         index=index,
@@ -223,8 +231,9 @@ def read_options(arguments: Sequence[str]) -> Options:
         flush=Flush(given.flush),
         anonymous=given.anonymous,
         rejoin=given.rejoin,
-        process=load_settings(given.settings),
+        process=process,
         metrics_port=given.metrics_port,
+        tls=read_tls(process, given.settings.parent, given.name) if given.settings else None,
     )
 
 

@@ -31,8 +31,8 @@ from veristream.kabis.protocol.members import MemberRole
 LOGS = ("records", "blocks", "log")
 """The logs in a party's folder, in the order in which they are copied."""
 SNAPSHOTS = "snapshots"
-COMMON = ("genesis.json", "members.json", "clients.json", "kabis.toml")
-SECRET = ("key", "key.next", "kafka.properties")
+COMMON = ("genesis.json", "members.json", "clients.json", "kabis.toml", "tls/ca.pem")
+SECRET = ("key", "key.next", "kafka.properties", "tls/certificate.pem", "tls/key.pem")
 _CHUNK_BYTES = 1 << 20
 _ATTEMPTS = 5
 
@@ -68,6 +68,7 @@ def make_backup(
                 for secret in SECRET:
                     _add_file(writer, cluster.folder.path, f"{name}/{secret}")
         if with_keys:
+            _add_file(writer, cluster.folder.path, "tls/ca.key")
             for key in sorted(cluster.folder.path.glob("keys*/*")):
                 _add_file(writer, cluster.folder.path, f"{key.parent.name}/{key.name}")
         time_ms = time.time_ns() // 1_000_000

@@ -20,6 +20,7 @@ from veristream.kabis.cluster.folder import KEY, NEXT_KEY
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import find_damages
 from veristream.kabis.log.disk.segment import HEADER_BYTES
+from veristream.kabis.operations.certificate_check import check_certificate
 from veristream.kabis.operations.findings import Finding, Severity, warn
 from veristream.kabis.process.monitor import DISK_FREE_MIN_BYTES
 from veristream.kabis.protocol.keys import load_key
@@ -43,6 +44,7 @@ def check_folder(cluster: Cluster) -> list[Finding]:
         if seat.party.name in former:
             continue
         findings += _check_party(cluster, seat)
+        findings += check_certificate(cluster, seat.party)
         if seat.party.name not in running:
             findings += _check_port(cluster, seat.party)
     return findings

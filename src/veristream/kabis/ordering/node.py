@@ -62,6 +62,7 @@ from veristream.kabis.wire.endpoints import (
     connect,
 )
 from veristream.kabis.wire.handshake import Identity, Peer, Role
+from veristream.kabis.wire.tls import Tls
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -136,10 +137,10 @@ class Node:
 
     # Start and stop
 
-    def start(self) -> None:
+    def start(self, tls: Tls | None = None) -> None:
         """Connects to the other validators and joins the consensus."""
         me = self.genesis.validators[self.index]
-        identity = Identity(self.genesis.chain_id, Role.VALIDATOR, me.name, self.signer)
+        identity = Identity(self.genesis.chain_id, Role.VALIDATOR, me.name, self.signer, tls)
         random = Random(self.signer.public)  # spreads the connection attempts of different validators
         for number, party in enumerate(self.genesis.validators):
             if number != self.index:

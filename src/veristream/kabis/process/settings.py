@@ -94,11 +94,27 @@ class SupervisorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """TLS of all connections, on if `ca` is given; paths of PEM files, relative to the file's folder.
+
+    `ca` is whom parties and clients trust. `certificate` and `key` are what the folder's clients present
+    if parties admit only callers with a certificate of `client_ca`.
+    """
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    client_ca: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PartySettings:
-    """What one party needs for itself: where it listens, and its own port of /metrics and /health."""
+    """What only one party needs: where it listens, its port of /metrics and /health, its certificate."""
 
     listen: str = ""
     metrics_port: int = 0
+    tls_certificate: str = ""
+    tls_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,7 @@ class Settings:
     snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     parties: Mapping[str, PartySettings] = field(default_factory=dict)
 
     def to_limits(self) -> Limits:
@@ -182,7 +199,26 @@ def parse_settings(source: Source) -> Settings:
             }
         else:
             found[name] = _read_table(source, name, get_type_hints(Settings)[name], value)
-    return Settings(**found)
+    settings = Settings(**found)
+    _check_tls(source, settings)
+    return settings
+
+
+def _check_tls(source: Source, settings: Settings) -> None:
+    """Raises ModelError for files that nobody would use, lest somebody believe that TLS is on."""
+    tables: dict[str, Any] = {"tls": settings.tls}
+    tables |= {f"parties.{name}": party for name, party in settings.parties.items()}
+    for name, table in tables.items():
+        of_party = name != "tls"
+        certificate, key = ("tls_certificate", "tls_key") if of_party else ("certificate", "key")
+        for one, other in ((certificate, key), (key, certificate)):
+            if getattr(table, one) and not getattr(table, other):
+                span = find_key(source, f"{name}.{one}")
+                raise ModelError(f"`{one}` without `{other}`", span, f"[{name}] needs both or neither")
+        for each in (certificate,) if of_party else (certificate, "client_ca"):
+            if getattr(table, each) and not settings.tls.ca:
+                hint = "name a PEM file with `ca` under [tls]: it turns TLS on"
+                raise ModelError(f"`{each}` without `ca`", find_key(source, f"{name}.{each}"), hint)
 
 
 def _read_table(source: Source, name: str, kind: type[Any], given: object) -> Any:

@@ -13,6 +13,7 @@ from veristream.errors import ModelError
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
+from veristream.kabis.operations.issuing import CA, turn_on
 from veristream.kabis.operations.supervisor import Supervisor, read_policy, start_supervised
 from veristream.kabis.protocol.members import Members, StorageMode
 
@@ -31,6 +32,7 @@ class Wanted:
     repair: bool
     ordering: str | None = None
     closed: bool = False
+    tls: bool = False
 
     @property
     def mode(self) -> StorageMode | None:
@@ -83,6 +85,8 @@ def up(data: Path, wanted: Wanted) -> None:
         genesis = cluster.create_over(nodes, wanted.mode, wanted.port, closed=wanted.closed)
     if kafka is not None:
         cluster.use_kafka(kafka)
+    if wanted.tls:
+        _turn_tls_on(cluster)
     running = cluster.find()
     names = [name for name in cluster.names() if name not in running]
     is_watched = cluster.find_supervisor() is not None
@@ -113,6 +117,15 @@ def down(data: Path) -> None:
     """Stops the running parties."""
     stopped = Cluster(ClusterFolder(data)).stop()
     typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"no party of {data} is running")
+
+
+def _turn_tls_on(cluster: Cluster) -> None:
+    issued = turn_on(cluster)
+    if issued:
+        typer.echo(f"certificates for TLS, signed by {cluster.folder.path / CA}: {', '.join(issued)}")
+        running = [name for name in issued if name in cluster.find()]
+        if running:
+            typer.echo(f"restart {', '.join(running)}: they still use the old ones")
 
 
 def read_faults(texts: Sequence[str]) -> dict[str, str]:

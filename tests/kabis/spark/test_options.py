@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from pathlib import Path
 
 import pytest
 
-from veristream.errors import ModelError
+from tests.kabis.wire.certified import found
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster.folder import ClusterFolder, create
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.spark.options import (
@@ -20,6 +22,8 @@ from veristream.kabis.spark.options import (
     write_options,
 )
 from veristream.kabis.spark.plan import Choice, Edge
+from veristream.kabis.wire.handshake import Role
+from veristream.kabis.wire.tls import Tls
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +122,42 @@ def test_a_cluster_is_named_in_one_way(folder: Path) -> None:
     given["client"] = "consumer"
     with pytest.raises(ModelError, match=r"option key: .*genesis\.json"):
         read_options(given, BATCH_READ)
+
+
+def test_tls_of_a_cluster_and_of_a_client_elsewhere(folder: Path, tmp_path: Path) -> None:
+    certified = found(tmp_path / "made")
+    (tmp_path / "ca.pem").write_text(certified.ca)
+    mine = certified.certify("mine")
+    assert mine.certificate and mine.key
+    assert read_options({"cluster": str(folder), "topics": "a"}, BATCH_READ).caller.tls is None
+
+    cluster = tmp_path / "cluster"
+    shutil.copytree(folder, cluster)
+    (cluster / "kabis.toml").write_text(f'[tls]\nca = "{tmp_path}/ca.pem"\n')
+    caller = read_options({"cluster": str(cluster), "topics": "a"}, BATCH_READ).caller
+    assert caller.tls == caller._identity(Role.CONSUMER).tls == Tls(certified.ca)
+
+    given = {"genesis": str(folder / "genesis.json"), "key": str(folder / "keys" / "consumer")}
+    given |= {"client": "consumer", "topics": "a"}
+    assert read_options(given, STREAM_READ).caller.tls is None
+    told = {"tlsCa": str(tmp_path / "ca.pem")}
+    assert read_options(given | told, STREAM_READ).caller.tls == Tls(certified.ca)
+    told |= {"tlsCertificate": str(mine.certificate), "tlsKey": str(mine.key)}
+    caller = read_options(given | told, STREAM_READ).caller
+    assert caller.tls == Tls(certified.ca, mine.certificate, mine.key)
+    assert pickle.loads(pickle.dumps(caller)) == caller  # it is sent to the tasks
+
+    for wrong, message in (
+        ({"tlsKey": "a"}, "tlsCertificate and tlsKey must be given together"),
+        ({"tlsKey": "a", "tlsCertificate": "b"}, "option tlsCa is missing"),
+        ({"tlsCa": str(tmp_path / "nothing")}, r"cannot read .*nothing"),
+        ({"tlsCa": str(mine.key)}, r"option tlsCa: `ca` under \[tls\] has no certificate"),
+        (told | {"tlsKey": str(tmp_path / "nothing")}, r"option tlsCa: .*nothing is missing"),
+    ):
+        with pytest.raises((ModelError, EnvironmentFailure), match=message):
+            read_options(given | wrong, STREAM_READ)
+    with pytest.raises(ModelError, match="excludes genesis and key, and the options of TLS"):
+        read_options({"cluster": str(folder), "topics": "a", "tlsCa": "a"}, STREAM_READ)
 
 
 def test_the_latest_key_is_used(folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.connect import open_channels
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.process.settings import Settings, TlsSettings
+from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.protocol.members import is_name
@@ -26,11 +28,13 @@ from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.spark.plan import EARLIEST, LATEST, Choice, Edge
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity, Role
+from veristream.kabis.wire.tls import Tls
 
 ROWS_PER_TASK = 100_000
 TIMEOUT_S = 30.0
 
-_ACCESS = ("cluster", "genesis", "key", "keyEpoch", "client", "timeoutSeconds")
+_TLS = ("tlsCa", "tlsCertificate", "tlsKey")
+_ACCESS = ("cluster", "genesis", "key", "keyEpoch", "client", "timeoutSeconds", *_TLS)
 _READ = (*_ACCESS, "topics", "guarantee", "startingIndex", "maxRowsPerTask")
 BATCH_READ = (*_READ, "endingIndex")
 STREAM_READ = (*_READ, "maxRowsPerTrigger", "failOnDataLoss")
@@ -60,6 +64,7 @@ class Caller:
     key_epoch: int
     timeout_s: float
     folder: ClusterFolder | None = None
+    tls: Tls | None = None
 
     def connect(self, role: Role) -> Connect:
         """Opens both channels as the caller, on the driver."""
@@ -72,7 +77,7 @@ class Caller:
         return tuple(StorageClient(identity, party, self._answer_s) for party in self.genesis.storage)
 
     def _identity(self, role: Role) -> Identity:
-        return Identity(self.genesis.chain_id, role, self.name, load_key(self.key_path))
+        return Identity(self.genesis.chain_id, role, self.name, load_key(self.key_path), self.tls)
 
     @property
     def _answer_s(self) -> float:
@@ -170,11 +175,11 @@ def _read_caller(given: Mapping[str, str], client: str) -> Caller:
     """Reads the caller from the cluster's folder, or from a genesis and a key."""
     timeout_s = _read_seconds("timeoutSeconds", given.get("timeoutSeconds", str(TIMEOUT_S)))
     name = given.get("client", client)
-    if ("cluster" in given) == any(option in given for option in ("genesis", "key", "keyEpoch")):
+    if ("cluster" in given) == any(option in given for option in ("genesis", "key", "keyEpoch", *_TLS)):
         raise ModelError(
             "option cluster is missing"
             if "cluster" not in given
-            else "option cluster excludes genesis and key",
+            else "option cluster excludes genesis and key, and the options of TLS",
             hint="name the folder of a cluster, or a genesis file and the key file of a client",
         )
     if "cluster" in given:
@@ -188,7 +193,20 @@ def _read_caller(given: Mapping[str, str], client: str) -> Caller:
     _told("key", lambda: load_key(path))
     genesis = _told("genesis", lambda: load_genesis(Path(given["genesis"])))
     key_epoch = _read_count("keyEpoch", given.get("keyEpoch", "0"), count_min=0)
-    return Caller(genesis, name, path, key_epoch, timeout_s)
+    return Caller(genesis, name, path, key_epoch, timeout_s, tls=_read_tls(given))
+
+
+def _read_tls(given: Mapping[str, str]) -> Tls | None:
+    """Reads whom to trust, on the driver; the files of a certificate must be readable on all machines."""
+    if ("tlsCertificate" in given) != ("tlsKey" in given):
+        raise ModelError("options tlsCertificate and tlsKey must be given together")
+    if "tlsCa" not in given:
+        if "tlsKey" in given:
+            raise ModelError("option tlsCa is missing", hint="name a PEM file of who certifies the parties")
+        return None
+    paths = [given.get(option, "") for option in _TLS]
+    tls: Tls | None = _told("tlsCa", lambda: read_tls(Settings(tls=TlsSettings(*paths)), Path.cwd()))
+    return tls
 
 
 def _find_caller(folder: ClusterFolder, name: str, timeout_s: float) -> Caller:
@@ -196,7 +214,8 @@ def _find_caller(folder: ClusterFolder, name: str, timeout_s: float) -> Caller:
     genesis = _told("cluster", folder.genesis)
     _told("client", lambda: folder.key(name))
     key_epoch = folder.key_epoch(name)
-    return Caller(genesis, name, folder.key_path(name, key_epoch), key_epoch, timeout_s, folder)
+    path, tls = folder.key_path(name, key_epoch), _told("cluster", folder.tls)
+    return Caller(genesis, name, path, key_epoch, timeout_s, folder, tls)
 
 
 def _told(option: str, load: Callable[[], Any]) -> Any:

@@ -123,7 +123,7 @@ def test_who_submits_what_no_honest_client_would_is_noted(tmp_path: Path) -> Non
     async def test(node: Node, records: GuardedRecords) -> None:
         records.permitted.set()
         service, noted = Service(node), list[tuple[str, str]]()
-        service.note = lambda peer, limit: noted.append((peer.name, limit))
+        service.note = service.blame = lambda peer, limit: noted.append((peer.name, limit))
         for transaction in (b"junk", forged, topic, old):
             await service.answer(ALICE, bytes((Operation.SUBMIT,)) + transaction)
         while node.published < 1:

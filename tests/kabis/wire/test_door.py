@@ -182,8 +182,28 @@ def test_a_client_that_broke_the_rules_has_to_wait_and_a_party_does_not() -> Non
     with_door(test)
 
 
+def test_what_no_honest_client_sends_counts_tenfold() -> None:
+    def test(door: Door, clock: Clock) -> None:
+        entrant = Caller()
+        door.admit(entrant, peer("mallory"))
+        share = door.share_of(entrant)
+        assert share is not None
+        level = share.requests_rate.level
+        door.blame(peer("mallory"), "bad transactions")
+        assert share.requests_rate.level == level - 9
+        door.blame(peer("v1", Role.VALIDATOR), "bad transactions")
+        door.blame(peer("bob"), "bad transactions")
+        assert share.requests_rate.level == level - 9
+        assert limits_of(door) == {
+            (f"{who}", "bad transactions"): 1
+            for who in ("producer mallory", "validator v1", "producer bob")
+        }
+
+    with_door(test)
+
+
 def test_a_validator_takes_fewer_bytes_unless_it_is_told_otherwise() -> None:
-    expected = Quotas(bytes_per_s=float(2 << 20), answer_bytes_per_s=float(8 << 20))
+    expected = Quotas(requests_per_s=1000.0, bytes_per_s=float(2 << 20), answer_bytes_per_s=float(8 << 20))
     assert Quotas().of_validator() == expected
     assert Quotas(transaction_bytes_per_s=5.0).of_validator().bytes_per_s == 5.0
     assert Quotas(bytes_per_s=3.0).of_validator().bytes_per_s == 3.0

@@ -167,7 +167,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     frame_bytes_max = TRANSACTION_BYTES_MAX + 1024
     limits = changed(limits, quotas=limits.quotas.of_validator(), client_frame_bytes_max=frame_bytes_max)
     server = await serve(options.listen, identity, service.authorize, service.handlers, limits)
-    service.note = server.note
+    service.note, service.blame = server.note, server.blame
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))
     joining = asyncio.create_task(join_by_snapshot(node, identity))

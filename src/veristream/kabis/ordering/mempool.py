@@ -59,7 +59,7 @@ class Limits:
     author_count_max: int = 5_000
     author_bytes_max: int = 16 << 20
     author_block_bytes: int = 192 << 10
-    author_block_count: int = 256
+    author_block_count: int = 128
     waiting_ms_max: int = 30_000
 
 

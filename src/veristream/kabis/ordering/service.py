@@ -19,7 +19,7 @@ READ_BYTES_MAX = 512 << 10
 WAIT_MS_MAX = 30_000
 BLAMED = frozenset(
     {
-        *(Reason.TOO_MANY, Reason.MALFORMED, Reason.BAD_SIGNATURE, Reason.NOT_ADMIN, Reason.NO_RIGHT),
+        *(Reason.MALFORMED, Reason.BAD_SIGNATURE, Reason.NOT_ADMIN, Reason.NO_RIGHT),
         *(Reason.TOO_FEW_RECEIPTS, Reason.WRONG_RECEIPT, Reason.UNKNOWN_PARTY),
     }
 )
@@ -34,6 +34,7 @@ class Service:
         self._anonymous = anonymous
         self.handlers = Handlers(self.answer, node.receive)
         self.note: Note = note_nothing
+        self.blame: Note = note_nothing
 
     def authorize(self, peer: Peer) -> str | None:
         """Returns why a peer is refused, or None; keys of clients are looked up on the current ledger."""
@@ -98,10 +99,10 @@ class Service:
                 f"{len(transaction)} bytes; a transaction has at most {TRANSACTION_BYTES_MAX}"
             )
         outcome = await self._node.admit(transaction, peer.name)
-        if isinstance(outcome, Refused) and outcome.reason in BLAMED:
-            self.note(
-                peer, "too many transactions" if outcome.reason is Reason.TOO_MANY else "bad transactions"
-            )
+        if isinstance(outcome, Refused) and outcome.reason is Reason.TOO_MANY:
+            self.note(peer, "too many transactions")
+        elif isinstance(outcome, Refused) and outcome.reason in BLAMED:
+            self.blame(peer, "bad transactions")
         return requests.encode_outcome(outcome)
 
     async def _read(self, request: requests.Read) -> Later:

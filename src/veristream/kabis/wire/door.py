@@ -19,6 +19,8 @@ from veristream.kabis.wire.refusals import Refusals, call_address, call_peer
 from veristream.kabis.wire.turns import Bucket, Served, Share, Turns
 
 _PARTIES = frozenset({Role.VALIDATOR, Role.STORAGE, Role.ADMIN})
+REFUSED_COST = 9
+"""What a request that the party refused counts beside itself: no honest client sends many of them."""
 _ADDRESSES_MAX = 10_000
 _SHARES_KEPT = 10_000
 
@@ -134,6 +136,13 @@ class Door:
     def _refuse(self, share: Share, why: str, limit: str = "connections") -> str:
         self.refusals.note(share.who, limit)
         return why
+
+    def blame(self, peer: Peer, limit: str) -> None:
+        """Notes that the party refused a request of a client; a flood of such requests slows down."""
+        self.refusals.note(call_peer(peer), limit)
+        share = self._shares.get((peer.public, peer.role in _PARTIES))
+        if share is not None and not share.is_party:
+            share.requests_rate.take(REFUSED_COST)
 
     def ban(self, share: Share) -> None:
         """Refuses new connections of a client for a while, because it broke the rules."""

@@ -112,6 +112,10 @@ class Server:
         """Counts that an authorized peer hit a limit of the party behind this server."""
         self.door.refusals.note(call_peer(peer), limit)
 
+    def blame(self, peer: Peer, limit: str) -> None:
+        """Counts it too, and slows down a client that does it often."""
+        self.door.blame(peer, limit)
+
     def recheck(self, authorize: Authorize | None = None) -> None:
         """Closes the open connections of peers that are not authorized any more."""
         for connection in self.connections:

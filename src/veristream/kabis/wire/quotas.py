@@ -33,6 +33,7 @@ class Quotas:
     request_bytes_per_identity: int = 64 << 20
     unsent_bytes_per_identity: int = 32 << 20
     bytes_per_s: float = float(256 << 20)
+    transactions_per_s: float = 1000.0
     transaction_bytes_per_s: float = float(2 << 20)
     answer_bytes_per_s: float = float(1 << 30)
     block_bytes_per_s: float = float(8 << 20)
@@ -48,6 +49,7 @@ class Quotas:
         """Returns the quotas of a validator: clients send transactions to it, and read blocks."""
         return replace(
             self,
+            requests_per_s=min(self.requests_per_s, self.transactions_per_s),
             bytes_per_s=min(self.bytes_per_s, self.transaction_bytes_per_s),
             answer_bytes_per_s=min(self.answer_bytes_per_s, self.block_bytes_per_s),
         )

@@ -30,6 +30,7 @@ from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.log.kafka import frames
+from veristream.kabis.operations import certificates
 from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records
@@ -39,6 +40,7 @@ from veristream.kabis.protocol.batch import Batch, BatchHeader, PackedBatch, Sig
 from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.keys import make_key
 from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
@@ -327,6 +329,13 @@ OTHERS: dict[str, Decoder] = {
     "protocol.records.decode_leaf": Decoder(
         records.decode_leaf,
         st.builds(records.encode_leaf, st.none() | blobs, st.none() | blobs, headers, st.none() | u64),
+    ),
+    "operations.certificates.decode_key": Decoder(
+        lambda data: certificates.decode_key(data.decode("utf-8", "replace")),
+        st.binary(min_size=32, max_size=32).map(
+            lambda seed: certificates.encode_key(make_key(seed)).encode()
+        ),
+        (ValueError,),
     ),
     "ledger.tables.decode_key": Decoder(tables.decode_key, many(parts).map(tables.encode_key)),
     "ledger.leaves.decode_leaf": Decoder(

@@ -158,7 +158,10 @@ class Client(Machine, Generic[Output]):
     def _poll(self) -> None:
         around, follower = self.around, self.decides.follower
         if not self._has_started:
+            height = follower.ledger.height
             self._goal = around.open(self, follower, self._goal)
+            if follower.ledger.height > height:
+                self._start_if_caught_up()
         validator = around.random.randrange(len(around.genesis.validators))
         height = follower.next_height
         around.ask(
@@ -185,6 +188,9 @@ class Client(Machine, Generic[Output]):
                     ) from error
                 self.false_blocks += 1
                 return
+        self._start_if_caught_up()
+
+    def _start_if_caught_up(self) -> None:
         if not self._has_started and self.decides.follower.ledger.height >= self._goal:
             self._has_started = True
             self.around.opened(self, self.decides.follower)

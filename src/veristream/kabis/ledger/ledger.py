@@ -65,7 +65,7 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
-from veristream.kabis.protocol.members import Members
+from veristream.kabis.protocol.members import Members, Memberships
 from veristream.kabis.protocol.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Submit, decode_transaction
 
@@ -112,6 +112,7 @@ class Ledger:
         self.genesis = genesis
         self.succession = Succession(genesis)
         self._fixed_members = fixed_members
+        self._memberships = Memberships(genesis.members)
         self.height = 0
         self.time_ms = genesis.time_ms
         self.last_id = genesis.digest()
@@ -326,6 +327,14 @@ class Ledger:
     def members(self) -> Members:
         """The members in force for the next block."""
         return self.members_at(self.height + 1)
+
+    @property
+    def memberships(self) -> Memberships:
+        """The members at every height, as far as they are ordered; the same object until they change."""
+        changes = tuple(self._state.memberships.items())
+        if len(changes) != len(self._memberships.changes):
+            self._memberships = Memberships(self.genesis.members, changes)
+        return self._memberships
 
     def members_at(self, height: int) -> Members:
         """Returns the members in force at a height, as far as they are ordered."""

@@ -14,17 +14,21 @@ from operator import itemgetter
 
 from veristream.kabis.ledger.context import Context
 from veristream.kabis.protocol.actions import SetMembers
+from veristream.kabis.protocol.codec import DecodeError, domain_tag
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.members import (
     MemberRole,
     Members,
+    Memberships,
     Party,
     Possession,
     is_address,
     member_possession_bytes,
 )
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, RefusedError, require
+from veristream.kabis.protocol.transactions import Signed, decode_transaction
 
+_CHANGE_TAG = domain_tag(SetMembers.KIND)
 CHANGE_LEAST = 2
 """How many heights after the block that orders it a change is in force at the earliest."""
 CHANGE_MOST = 1_000
@@ -44,6 +48,7 @@ def set_members(context: Context, action: SetMembers) -> Outcome:
     require(least <= action.height <= most, Reason.OUT_OF_RANGE, f"height {action.height}")
     problem = action.members.find_problem() or _find_bad_address(action.members)
     require(not problem, Reason.BAD_MEMBERS, problem)
+    _require_no_topic_moves(context, action)
     _require_possessions(context, action)
     state.memberships.put(action.height, action.members)
     return Done()
@@ -54,6 +59,16 @@ def _find_bad_address(members: Members) -> str:
         if party.address and not is_address(party.address):
             return f"the address of {party.name} is not HOST:PORT: {party.address!r}"
     return ""
+
+
+def _require_no_topic_moves(context: Context, action: SetMembers) -> None:
+    """Requires that topics that are not validated stay, because only one party has their events."""
+    before = Memberships(context.genesis.members, context.state.memberships.items())
+    after = before.changed(action.height, action.members)
+    for name, topic in sorted(context.state.topics.items()):
+        party = before.party_of(name)
+        moves = not topic.validated and after.party_of(name) != party
+        require(not moves, Reason.BAD_MEMBERS, f"{party} alone stores {name}, which is not validated")
 
 
 def _require_possessions(context: Context, action: SetMembers) -> None:
@@ -96,3 +111,20 @@ def find_storage_key(context: Context, name: str, height: int) -> bytes | None:
         if party is not None:
             return party.public
     return None
+
+
+def orders_other_validators(encoded: bytes, before: Members) -> bool:
+    """Returns whether a transaction orders members with other validators, or another F."""
+    if _CHANGE_TAG not in encoded:
+        return False
+    try:
+        match decode_transaction(encoded):
+            case Signed(action=SetMembers(members)):
+                present, ordered = (
+                    [(party.name, party.public) for party in each.validators] for each in (before, members)
+                )
+                return present != ordered or members.faults != before.faults
+            case _:
+                return False
+    except DecodeError:
+        return False

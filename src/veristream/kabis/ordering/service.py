@@ -10,6 +10,7 @@ from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.store import PrunedError
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.protocol.members import MemberRole
 from veristream.kabis.protocol.outcomes import Reason, Refused
 from veristream.kabis.wire.connection import Handlers, Later, Note, RequestError, note_nothing
 from veristream.kabis.wire.handshake import Peer, Role
@@ -42,8 +43,7 @@ class Service:
             case Role.VALIDATOR:
                 return self._node.authorize(peer)
             case Role.STORAGE:
-                storage = self._node.genesis.storage
-                known = any((party.name, party.public) == (peer.name, peer.public) for party in storage)
+                known = self._is_storage(peer)
             case Role.PRODUCER | Role.CONSUMER:
                 return self._explain_refusal(peer)
             case Role.ADMIN:
@@ -55,6 +55,13 @@ class Service:
             case _:
                 assert_never(peer.role)
         return None if known else _not_registered(peer)
+
+    def _is_storage(self, peer: Peer) -> bool:
+        """Returns whether a peer is a storage party, is about to be, or was and still follows the chain."""
+        ledger = self._node.ledger
+        memberships, height = ledger.memberships, ledger.height + 1
+        known = (*memberships.storage_parties(height), *memberships.may_come(height, MemberRole.STORAGE))
+        return any((party.name, party.public) == (peer.name, peer.public) for party in known)
 
     def _explain_refusal(self, peer: Peer) -> str | None:
         """Returns why a client's key is refused; None if it is the latest one on the ledger, and valid."""

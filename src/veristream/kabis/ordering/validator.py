@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.membership import orders_other_validators
 from veristream.kabis.ordering import interface
 from veristream.kabis.ordering.durable import Memory
 from veristream.kabis.ordering.evidence import LateVotes, to_evidence
@@ -40,9 +41,7 @@ from veristream.kabis.ordering.messages import (
 from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
-from veristream.kabis.protocol.actions import SetMembers
 from veristream.kabis.protocol.blocks import Block
-from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
@@ -52,7 +51,6 @@ from veristream.kabis.protocol.transactions import Submit, decode_transaction, i
 DECODED_BLOCKS_MAX = 8
 REVIEWED_MAX = 64
 OFFERED_BYTES_MAX = 1 << 18
-CHANGE_TAG = domain_tag(SetMembers.KIND)
 JUNK = frozenset((Reason.MALFORMED, Reason.BAD_SIGNATURE))
 
 
@@ -351,7 +349,7 @@ class ValidatorCore:
 
         An early batch is fully verified now, so that it can wait without further checks.
         """
-        if CHANGE_TAG in encoded:
+        if orders_other_validators(encoded, self.ledger.members):
             return Refused(Reason.FIXED_MEMBERS)  # validators do not follow changes of their set yet
         outcome = self.ledger.preview(encoded, max(self.ledger.time_ms + 1, self._now_ms))
         if isinstance(outcome, Refused) and outcome.reason is Reason.EARLY:
@@ -362,8 +360,9 @@ class ValidatorCore:
 
     def _find_bad_receipt(self, transaction: Submit) -> Refused | None:
         genesis, digest = self.ledger.genesis, transaction.signed.digest()
-        publics = {party.name: party.public for party in genesis.storage}
-        if len(transaction.receipts) < genesis.receipts_needed:
+        members = self.ledger.members
+        publics = {party.name: party.public for party in members.storage}
+        if len(transaction.receipts) < members.receipts_needed:
             return Refused(Reason.TOO_FEW_RECEIPTS)
         for receipt in transaction.receipts:
             if receipt.party not in publics or receipt.digest != digest:

@@ -4,13 +4,18 @@ The genesis has the founding members. An admin's ordered action (`actions.SetMem
 whole, in force from a later height on. Members in an action are encoded with their addresses, so that
 clients find newcomers. The addresses of the founding members are not part of the chain: files may differ in
 them, so no rule of the ledger may depend on an address.
+
+A topic that is not validated is stored by one party. The founding storage parties share such topics by the
+hash of the name, and a topic leaves its party only when that party leaves the chain, which the ledger
+refuses while the party stores such topics (`ledger.membership`).
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated
 
@@ -23,6 +28,7 @@ from veristream.kabis.protocol.codec import (
 )
 from veristream.kabis.protocol.fields import OMITTED, U16, Name, PublicKey, Signature, at_most, by
 from veristream.kabis.protocol.receipts import PARTIES_MAX
+from veristream.kabis.protocol.records import murmur2
 
 ADDRESS_BYTES_MAX = 300
 MEMBERS_BYTES_MAX = 1 << 20
@@ -130,6 +136,79 @@ class Members(Coded, kind="members", bytes_max=MEMBERS_BYTES_MAX):
         if self.storage_mode is StorageMode.TOLERANT and storage < 2 * faults + 1:
             return f"{storage} storage parties, but F = {faults} needs {2 * faults + 1}"
         return find_double("validators", self.validators) or find_double("storage parties", self.storage)
+
+
+class Memberships:
+    """The members of a chain at every height, as far as changes are ordered; never changes."""
+
+    __slots__ = ("_all", "_begun", "founding")
+
+    def __init__(self, founding: Members, changes: Iterable[tuple[int, Members]] = ()) -> None:
+        ordered = sorted(changes, key=lambda each: each[0])
+        self.founding = founding
+        self._begun = [height for height, _ in ordered]
+        self._all = [founding, *(members for _, members in ordered)]
+
+    @property
+    def changes(self) -> tuple[tuple[int, Members], ...]:
+        """The changes: from which height which members are in force, ascending."""
+        return tuple(zip(self._begun, self._all[1:], strict=True))
+
+    def changed(self, height: int, members: Members) -> Memberships:
+        """Returns the memberships with one more change."""
+        return Memberships(self.founding, {**dict(self.changes), height: members}.items())
+
+    def at(self, height: int) -> Members:
+        """Returns the members in force at a height."""
+        return self._all[bisect_right(self._begun, height)]
+
+    def pending(self, height: int) -> Members | None:
+        """Returns the ordered members that are not in force yet at a height."""
+        number = bisect_right(self._begun, height) + 1
+        return self._all[number] if number < len(self._all) else None
+
+    def may_come(self, height: int, role: MemberRole) -> tuple[Party, ...]:
+        """Returns the members with a role at a height, and those about to be, with their new keys."""
+        pending = self.pending(height)
+        now = self.at(height).of(role)
+        return now if pending is None else (*now, *(each for each in pending.of(role) if each not in now))
+
+    def storage_parties(self, height: int) -> tuple[Party, ...]:
+        """Returns one party for each name: those in force at a height, those about to be, and former ones.
+
+        A former party has the key it had last. Where a change names no address, the one before counts.
+        """
+        number = bisect_right(self._begun, height)
+        addresses: dict[str, str] = {}
+        for members in self._all:
+            addresses |= {party.name: party.address for party in members.storage if party.address}
+        found: dict[str, Party] = {}
+        for members in (self._all[number], *self._all[number + 1 :], *reversed(self._all[:number])):
+            for party in members.storage:
+                found.setdefault(party.name, party)
+        return tuple(replace(party, address=addresses.get(party.name, "")) for party in found.values())
+
+    def storage_key(self, name: str, height: int) -> bytes | None:
+        """Returns the key of a storage party at a height, or the last one that it had before."""
+        for members in reversed(self._all[: bisect_right(self._begun, height) + 1]):
+            party = members.find(MemberRole.STORAGE, name)
+            if party is not None:
+                return party.public
+        return None
+
+    def has_joined(self, name: str) -> bool:
+        """Whether a storage party, or its present key, is not among the founding ones."""
+        named = [members.find(MemberRole.STORAGE, name) for members in self._all]
+        keys = {party.public for party in named if party is not None}
+        return named[0] is None or len(keys) > 1
+
+    def party_of(self, topic: str) -> str:
+        """Returns the storage party of a topic that is not validated, the same for everybody."""
+        turn, name = murmur2(topic.encode("utf-8")), ""
+        for members in self._all:
+            if members.find(MemberRole.STORAGE, name) is None:
+                name = members.storage[turn % len(members.storage)].name
+        return name
 
 
 def find_double(role: str, parties: Iterable[Party]) -> str:

@@ -8,7 +8,8 @@ from veristream.kabis.protocol.batch import Batch, BatchError
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.storage import messages
 from veristream.kabis.storage.client import FETCH_BYTES, StorageClient
-from veristream.kabis.storage.core import Batches, StorageCore
+from veristream.kabis.storage.core import StorageCore
+from veristream.kabis.storage.messages import Batches
 
 
 def fetch_digest(core: StorageCore, digest: bytes) -> bytes | Absent | Below:

@@ -37,7 +37,7 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.wire.endpoints import (
     Address,
     Attached,

@@ -50,7 +50,7 @@ from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
-from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.wire import handshake, refusals
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import WireError

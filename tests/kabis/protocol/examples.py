@@ -65,7 +65,7 @@ from veristream.kabis.protocol.receipts import (
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
-from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.wire import handshake, refusals
 from veristream_testing.simulation import encoding
 

@@ -32,8 +32,9 @@ from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage import core as core_module
 from veristream.kabis.storage.admission import StorageRefusedError
-from veristream.kabis.storage.core import Appended, Batches, NotDurableError, StorageCore
+from veristream.kabis.storage.core import Appended, NotDurableError, StorageCore
 from veristream.kabis.storage.interface import StorageLog
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.storage.ranges import Ranges
 from veristream_testing.simulation.memory_log import MemoryLog
 from veristream_testing.storage_client import fetch_digest, fetch_first

@@ -110,7 +110,7 @@ def test_a_file_with_a_good_checksum_and_bad_contents_is_not_used(tmp_path: Path
 
 SAVED = {
     *("height", "marks", "topics", "_last_id", "_keys", "_ended", "_cursors", "access"),
-    *("_names", "_numbers", "_admitted", "_orders", "_kept", "_retentions"),
+    *("_names", "_numbers", "_admitted", "_orders", "_kept", "_retentions", "_skipped", "memberships"),
 }
 NOT_SAVED = {"genesis", "is_current", "_wanted", "_looked"}
 

@@ -16,6 +16,7 @@ from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import Certificate, CertifiedBlock
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
@@ -108,17 +109,20 @@ class Ordering(Protocol):
         """Closes the connections to the validators."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Channels:
-    """The two channels of the paper: the storage parties, in the order of the genesis, and the ordering.
+    """The two channels of the paper: the storage parties, those in force first, and the ordering.
 
     `kafka` contains the Kafka clusters of the parties. If there are any, topics that are not validated go
     there.
     """
 
-    storage: tuple[Storage, ...]
+    storage: Sequence[Storage]
     ordering: Ordering
     kafka: Mapping[str, KafkaSettings] = field(default_factory=dict)
+
+    def follow(self, memberships: Memberships, height: int) -> None:
+        """Tells the members at a height; where the storage channels do not change, that does nothing."""
 
     async def close(self) -> None:
         """Closes both channels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veristream.kabis.channels.interfaces import Channels
+from veristream.kabis.channels.parties import FollowingChannels, StorageParties
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -25,6 +26,12 @@ def open_ordering(genesis: Genesis, identity: Identity, timeout_s: float = 5.0) 
 async def open_channels(
     genesis: Genesis, identity: Identity, timeout_s: float, kafka: Mapping[str, KafkaSettings] | None = None
 ) -> Channels:
-    """Returns both channels: all storage parties and all validators of the genesis."""
-    storage = tuple(StorageClient(identity, party, timeout_s) for party in genesis.storage)
-    return Channels(storage, open_ordering(genesis, identity, timeout_s), kafka or {})
+    """Returns both channels: all validators, and all storage parties, which follow the members."""
+    storage = open_storage(genesis, identity, timeout_s)
+    ordering = open_ordering(genesis, identity, timeout_s)
+    return FollowingChannels(storage, ordering, kafka or {})
+
+
+def open_storage(genesis: Genesis, identity: Identity, timeout_s: float) -> StorageParties:
+    """Returns the channels to the founding storage parties, to follow the members from there."""
+    return StorageParties(genesis.storage, lambda party: StorageClient(identity, party, timeout_s))

@@ -19,8 +19,7 @@ from veristream.kabis.ordering.peers import PeerMessage
 from veristream.kabis.protocol.answers import Absent
 from veristream.kabis.protocol.outcomes import Done, Outcome
 from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
-from veristream.kabis.storage.core import Batches
-from veristream.kabis.storage.messages import Operation, reply, split_request
+from veristream.kabis.storage.messages import Batches, Operation, reply, split_request
 from veristream.kabis.storage.messages import Outcome as Answered
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.connection import Attached, Later, RequestError

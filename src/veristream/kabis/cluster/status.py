@@ -45,7 +45,8 @@ class PartyStatus:
 
     For a validator, `height` is its last block and `lag` the number of blocks that it lacks. For a storage
     party, `records` is the number of records in its log, `lost` the number of records lost to damage, and
-    `torn_bytes` the number of bytes cut off its log at the start. `restarts` counts what a supervisor did
+    `torn_bytes` the number of bytes cut off its log at the start; `missing` is how many batches it still
+    copies that were admitted before it joined. `restarts` counts what a supervisor did
     since somebody started the party, and `ended` says why it ended last. The party is in force from the
     height `begin` on, and no longer from `end` on; `membership` says whether it is now.
     """
@@ -63,6 +64,7 @@ class PartyStatus:
     records: int | None = None
     lost: int = 0
     torn_bytes: int = 0
+    missing: int = 0
     restarts: int = 0
     ended: str = ""
     disk_bytes: int
@@ -212,6 +214,7 @@ async def _ask_storage(identity: Identity, party: Party, common: PartyStatus) ->
         records=said.end - said.start,
         lost=said.lost_count,
         torn_bytes=said.torn_bytes,
+        missing=said.missing,
     )
 
 

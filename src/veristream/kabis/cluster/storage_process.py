@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.channels.interfaces import Storage
+from veristream.kabis.channels.parties import StorageParties
+from veristream.kabis.client.connect import open_ordering, open_storage
 from veristream.kabis.cluster.readings import read_storage
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.log.disk.files import Full, replace
@@ -40,11 +42,14 @@ from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage.admission import Gate, WaitingLimits
+from veristream.kabis.storage.backfill import Backfill
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.late_clients import load_clients
+from veristream.kabis.storage.messages import Standing
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
 from veristream.kabis.storage.saved_view import load_view, save_view
+from veristream.kabis.storage.seat import Seat
 from veristream.kabis.wire.connection import Attached, Handlers, Later, RequestError
 from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
@@ -57,6 +62,8 @@ VIEW_FILE = "chain.view"
 SAVE_VIEW_BLOCKS = 1000
 """How many blocks a party that is killed reads again."""
 DISMISS_EVERY_S = 1.0
+ASK_S = 10.0
+"""How long another storage party may take to answer."""
 
 MakeParty = Callable[[StorageCore, PartyLog, float], StorageParty]
 Request = TypeVar("Request")
@@ -85,6 +92,13 @@ class Options:
     process: ProcessSettings = field(default_factory=ProcessSettings)
     metrics_port: int = 0
     tls: Tls | None = None
+    key_path: Path | None = None
+    next_key: SecretKey | None = None
+
+    @property
+    def keys(self) -> list[SecretKey]:
+        """The party's key, and the one that is to replace it."""
+        return [key for key in (self.key, self.next_key) if key is not None]
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -98,6 +112,7 @@ async def run_party(options: Options, make_party: MakeParty = StorageParty) -> N
         view = load_view(options.folder / VIEW_FILE, options.genesis)
         gate = Gate(view, WaitingLimits(**asdict(options.process.waiting))) if options.follow else None
         core = open_core(options, log, gate)
+        _require_member(options, core.seat)
         if core.lost_count:
             _LOGGER.warning("%d records were lost to damage", core.lost_count)
         party = make_party(core, log, options.log.interval_ms / 1000)
@@ -109,7 +124,8 @@ async def run_party(options: Options, make_party: MakeParty = StorageParty) -> N
 def open_core(options: Options, log: PartyLog, gate: Gate | None = None) -> StorageCore:
     """Rebuilds the party's state from its log; raises EnvironmentFailure if it has foreign records."""
     try:
-        return StorageCore(options.genesis, options.party, options.key, log, gate=gate)
+        seat = Seat(options.genesis, options.party, options.keys, gate)
+        return StorageCore(options.genesis, options.party, seat, log, gate=gate)
     except DecodeError as error:
         raise EnvironmentFailure(
             f"the log of {options.party} in {options.folder} has a foreign record: {error}",
@@ -137,7 +153,7 @@ def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
 async def _serve(options: Options, party: StorageParty, view: ChainView, stop: asyncio.Event) -> None:
     clients = partial(_list_clients, options.clients) if options.clients else tuple
     directory = Directory(options.genesis, clients, anonymous=options.anonymous, chain=view)
-    identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key, options.tls)
+    identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, party.core.seat, options.tls)
     handlers = Handlers(
         partial(_answer, directory, party.answer),
         answer_attached=partial(_answer, directory, party.answer_attached),
@@ -152,10 +168,14 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
         asyncio.create_task(party.committer.run()),
         asyncio.create_task(_retain(options, party.core, view)),
         asyncio.create_task(_dismiss(directory, server)),
+        asyncio.create_task(_find_next_key(options, party.core.seat)),
         asyncio.create_task(stop.wait()),
     ]
-    if ordering is not None:
-        tasks.append(asyncio.create_task(follow_chain(view, ordering)))
+    others = open_storage(options.genesis, identity, ASK_S) if options.follow else None
+    if ordering is not None and others is not None:
+        seat = party.core.seat
+        work = Backfill(party.core, view, party.committer, partial(_donors, seat, others), party.progress)
+        tasks += map(asyncio.create_task, (follow_chain(view, ordering), _join(work)))
     try:
         if options.ready is not None:
             state = {"party": options.party, "address": str(server.address), "pid": os.getpid()}
@@ -171,8 +191,21 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if ordering is not None:
-            await ordering.close()
+        for channel in (ordering, others):
+            if channel is not None:
+                await channel.close()
+
+
+def _donors(seat: Seat, others: StorageParties) -> list[Storage]:
+    """Returns the other storage parties: those in force first, former ones last."""
+    others.follow(seat.memberships, seat.next_height)
+    return [party for party in others if party.name != seat.name]
+
+
+async def _join(work: Backfill) -> None:
+    """Copies what the party lacks, if it has joined; the party serves as well as it can meanwhile."""
+    await work.run()
+    await asyncio.Event().wait()  # the party runs on
 
 
 async def _answer(
@@ -199,6 +232,21 @@ async def _dismiss(directory: Directory, server: Server) -> None:
     while True:
         await asyncio.sleep(DISMISS_EVERY_S)
         server.recheck(explain)
+
+
+async def _find_next_key(options: Options, seat: Seat) -> None:
+    """Takes the key that a change of the members names, as soon as it is in the file beside the party's."""
+    while True:
+        await asyncio.sleep(DISMISS_EVERY_S)
+        if not seat.lacks_key:
+            continue
+        try:
+            key = _load_next(options.key_path)
+        except (ModelError, EnvironmentFailure) as error:
+            _LOGGER.error("%s", error.message)
+            continue
+        if key is not None and seat.add(key):
+            _LOGGER.info("signs with another key from the height that the change names")
 
 
 async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
@@ -255,7 +303,8 @@ def read_options(arguments: Sequence[str]) -> Options:
     """Parses the command line; raises ModelError if options contradict each other."""
     given = _parser().parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key)
-    _require_party(genesis, given.party, key)
+    if not given.follow:
+        _require_founding(genesis, given.party, [key])
     process = load_process_settings(given.settings)
     kept = process.retention
     if given.clients is not None:
@@ -268,7 +317,9 @@ def read_options(arguments: Sequence[str]) -> Options:
         folder=given.folder,
         genesis=genesis,
         party=given.party,
+        key_path=given.key,
         key=key,
+        next_key=_load_next(given.key),
         listen=listen,
         ready=given.ready,
         log=LogOptions(given.segment_bytes or kept.segment_bytes, Flush(given.flush), given.interval_ms),
@@ -297,12 +348,33 @@ def _read_kafka(log: str, properties: Path | None) -> KafkaSettings | None:
     raise ModelError(f"--log {log} is not valid", hint="use --log disk or --log kafka=HOST:PORT")
 
 
-def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
+def _load_next(key_path: Path | None) -> SecretKey | None:
+    """Returns the key that replaces a party's, from the file beside it, if there is one."""
+    path = None if key_path is None else key_path.with_name(f"{key_path.name}.next")
+    return load_key(path) if path is not None and path.is_file() else None
+
+
+def _require_member(options: Options, seat: Seat) -> None:
+    """Raises ModelError if the party can never be a member with its keys.
+
+    A party that follows the chain may be one that has joined, or will.
+    """
+    if options.follow and not any(party.name == seat.name for party in options.genesis.storage):
+        if seat.standing is Standing.STRANGER:
+            _LOGGER.info("%s waits until an admin makes it a member", seat.name)
+    elif not seat.memberships.has_joined(seat.name):
+        _require_founding(options.genesis, seat.name, options.keys)
+
+
+def _require_founding(genesis: Genesis, name: str, keys: Sequence[SecretKey]) -> None:
     found = next((party for party in genesis.storage if party.name == name), None)
     if found is None:
         names = ", ".join(party.name for party in genesis.storage)
-        raise ModelError(f"the genesis has no storage party {name!r}", hint=f"it has {names}")
-    if found.public != key.public:
+        raise ModelError(
+            f"the genesis has no storage party {name!r}",
+            hint=f"it has {names}; a party that joins later needs --follow",
+        )
+    if found.public not in [key.public for key in keys]:
         raise ModelError(
             f"the key is not that of {name!r} in the genesis", hint="name its own key file with --key"
         )

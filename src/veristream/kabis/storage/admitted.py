@@ -30,6 +30,11 @@ class AdmittedStream:
             return None
         return bytes(self._digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES])
 
+    def last_before(self, next_sequence: int) -> tuple[int, bytes]:
+        """Returns the first number and the digest of the admitted batch that ends with a number."""
+        place = bisect_left(self._firsts, next_sequence) - 1
+        return self._firsts[place], bytes(self._digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES])
+
     def columns(self) -> tuple[bytes, ...]:
         """Returns everything as bytes, for `restore`."""
         return self._firsts.tobytes(), bytes(self._digests)
@@ -65,6 +70,13 @@ class AdmittedOrder:
         self._ends.append(self.next_index)
         self._streams.append(stream)
         self._next_sequences.append(next_sequence)
+
+    def first_after(self, index: int) -> tuple[int, int, int] | None:
+        """Returns the first batch that ends after an index: its end, and what `add` was given."""
+        place = bisect_right(self._ends, index)
+        if place == len(self._ends):
+            return None
+        return self._ends[place], self._streams[place], self._next_sequences[place]
 
     def columns(self) -> tuple[bytes, ...]:
         """Returns everything but `next_index` as bytes, for `restore`."""

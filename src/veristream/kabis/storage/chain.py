@@ -25,6 +25,7 @@ from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
 from veristream.kabis.protocol.actions import (
     Grant,
+    Hole,
     LowWater,
     RegisterKey,
     Retention,
@@ -33,6 +34,7 @@ from veristream.kabis.protocol.actions import (
     Right,
     RotateKey,
     SetClosed,
+    SetMembers,
     SetRetention,
     SetRole,
     SetTopic,
@@ -42,10 +44,12 @@ from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import MemberRole, Members, Memberships, Party
 from veristream.kabis.protocol.partitions import StreamName, stream_of
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Signed,
+    Skip,
     Submit,
     Transaction,
     decode_transaction,
@@ -98,6 +102,7 @@ class ChainView:
         self.marks: dict[StreamName, int] = {}
         self.topics: dict[str, TopicPolicy] = {}
         self.access = AccessBook(genesis)
+        self.memberships = Memberships(genesis.members)
         self._last_id = genesis.digest()
         self._keys: dict[str, list[bytes]] = {}  # of each client by epoch
         self._ended: set[tuple[str, int]] = set()
@@ -108,6 +113,7 @@ class ChainView:
         self._orders: defaultdict[Place, AdmittedOrder] = defaultdict(AdmittedOrder)
         self._kept: defaultdict[Place, KeptBatches] = defaultdict(KeptBatches)
         self._retentions: dict[str, Retention] = {}
+        self._skipped: dict[bytes, tuple[str, int, int]] = {}  # partition and end of each batch
         self._wanted = asyncio.Event()
         self._looked = asyncio.Event()
         for party in genesis.admins + genesis.clients:
@@ -132,6 +138,39 @@ class ChainView:
     def may(self, name: str, right: Right) -> bool:
         """Returns whether a client has a right in the next block."""
         return self.access.may(self.height + 1, name, right)
+
+    @property
+    def members(self) -> Members:
+        """The members in force for the next block."""
+        return self.memberships.at(self.height + 1)
+
+    def peers(self, role: MemberRole) -> tuple[Party, ...]:
+        """Returns the members with a role that are in force for the next block, or about to be."""
+        return self.memberships.may_come(self.height + 1, role)
+
+    def key_of(self, producer: str, key_epoch: int) -> bytes | None:
+        """Returns a client's key of an epoch, or None."""
+        keys = self._keys.get(producer, [])
+        return keys[key_epoch] if key_epoch < len(keys) else None
+
+    def places(self) -> list[tuple[Place, int]]:
+        """Returns the partitions with admitted batches, and the index after the last event of each."""
+        return [(place, order.next_index) for place, order in self._orders.items()]
+
+    def admitted_from(self, place: Place, index: int) -> tuple[int, StreamName, int, bytes] | None:
+        """Returns the first admitted batch that ends after an index and is kept, or None.
+
+        That is the index after its last event, its stream, its first sequence number and its digest.
+        """
+        found = self._orders[place].first_after(index)
+        if found is None:
+            return None
+        end, number, next_sequence = found
+        return end, self._names[number], *self._admitted[number].last_before(next_sequence)
+
+    def is_skipped(self, digest: bytes) -> bool:
+        """Returns whether the chain has given up an admitted batch, which no party has."""
+        return digest in self._skipped
 
     def next_sequence(self, stream: StreamName) -> int:
         """Returns the sequence number of the producer's next batch in the partition, under any key."""
@@ -175,15 +214,18 @@ class ChainView:
                 if number == 0:
                     order.next_index = admission.first_index
                 fresh._add(header, admission.signed.digest())
+                if admission.skipped:
+                    fresh._skipped[admission.digest] = (*place, admission.next_index)
                 fresh._kept[place].admit(admission.next_index, admission.time_ms, NO_RETENTION)
                 stream = (header.producer, *place)
                 oldest[stream] = min(oldest[stream], header.first_sequence)
         for (producer, name, partition_number), sequence in oldest.items():
             for key_epoch in range(len(fresh._keys.get(producer, []))):
                 fresh.marks[StreamName(name, partition_number, producer, key_epoch)] = sequence
-        for name in ("marks", "topics", "_keys", "_ended", "_cursors", "_kept", "_retentions"):
+        for name in ("marks", "topics", "_keys", "_ended", "_cursors", "_kept", "_retentions", "_skipped"):
             setattr(self, name, getattr(fresh, name))
         self.access = ledger.access_book()
+        self.memberships = ledger.memberships
         self._names, self._numbers, self._admitted = fresh._names, fresh._numbers, fresh._admitted
         self._orders, self.height, self._last_id = fresh._orders, ledger.height, ledger.last_id
 
@@ -200,12 +242,18 @@ class ChainView:
                 self._let_go((topic, partition), index)
             case Signed(action=Grant() | Revoke() | SetRole() | SetClosed() as action):
                 self.access.take(self.height + 1, action)
+            case Signed(action=SetMembers(members, height)):
+                self.memberships = self.memberships.changed(height, members)
             case Signed(action=RegisterKey(name, _, public)):
                 self._keys.setdefault(name, []).append(public)
             case Signed(author=name, action=RotateKey(public)):
                 self._keys.setdefault(name, []).append(public)
             case Signed(action=RevokeKey(name, key_epoch)):
                 self._ended.add((name, key_epoch))
+            case Skip(hole) | Signed(action=Hole() as hole):
+                found = self.admitted_from((hole.topic, hole.partition), hole.first_index)
+                if found is not None:
+                    self._skipped[hole.digest] = (hole.topic, hole.partition, found[0])
             case BatchConflict():  # it fences the key that signed both
                 header = transaction.first.header
                 self._ended.add((header.producer, header.key_epoch))
@@ -241,6 +289,9 @@ class ChainView:
         for number, next_sequence in gone.items():
             self.marks[self._names[number]] = next_sequence
             self._admitted[number].let_go(next_sequence)
+        self._skipped = {
+            digest: kept for digest, kept in self._skipped.items() if kept[:2] != place or kept[2] > index
+        }
 
     def dump(self) -> tuple[dict[str, Any], list[bytes]]:
         """Returns the view as values for JSON, and columns of bytes, for `restore`."""
@@ -256,6 +307,8 @@ class ChainView:
             "orders": [[*place, order.next_index] for place, order in self._orders.items()],
             "retentions": {topic: astuple(each) for topic, each in self._retentions.items()},
             "access": self.access.dump(),
+            "skipped": [[digest.hex(), *kept] for digest, kept in sorted(self._skipped.items())],
+            "members": [[height, each.encode().hex()] for height, each in self.memberships.changes],
         }
         columns = [column for stream in self._admitted for column in stream.columns()]
         for place, order in self._orders.items():
@@ -270,6 +323,12 @@ class ChainView:
         self.topics = {name: TopicPolicy(*policy) for name, policy in values["topics"].items()}
         self._cursors = {(name, topic, part): cursor for name, topic, part, cursor in values["cursors"]}
         self.access.restore(values["access"])
+        self._skipped = {bytes.fromhex(digest): (*kept,) for digest, *kept in values.get("skipped", [])}
+        changes = values.get("members", [])  # not in a view of an earlier version, which knows no changes
+        self.memberships = Memberships(
+            self.genesis.members,
+            [(height, Members.decode(bytes.fromhex(encoded))) for height, encoded in changes],
+        )
         rest = iter(columns)
         self.marks = {StreamName(*parts): mark for *parts, mark in values["marks"]}
         for parts in values["streams"]:

@@ -17,7 +17,7 @@ from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.storage import messages
-from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.wire.endpoints import Address, Attached, Backoff, Client, Limits, connect
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 

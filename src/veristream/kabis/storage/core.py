@@ -18,22 +18,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated
 
 from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
-from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
-from veristream.kabis.protocol.batch import (
-    BATCH_BYTES_MAX,
-    BatchError,
-    BatchHeader,
-    PackedBatch,
-    SignedHeader,
-)
+from veristream.kabis.protocol.answers import RANGE_BATCHES_MAX, Absent, Below
+from veristream.kabis.protocol.batch import BatchError, BatchHeader, PackedBatch, SignedHeader
 from veristream.kabis.protocol.blocks import Certificate
-from veristream.kabis.protocol.codec import Coded, Octets
-from veristream.kabis.protocol.fields import U64, at_most, blob
+from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
@@ -62,7 +53,9 @@ from veristream.kabis.storage.entries import (
     show_plainly,
 )
 from veristream.kabis.storage.interface import StorageLog
+from veristream.kabis.storage.messages import Batches
 from veristream.kabis.storage.ranges import Ranges
+from veristream.kabis.storage.seat import Seat
 
 SESSIONS_MAX = 10_000
 SESSION_APPENDS_KEPT = 16
@@ -72,14 +65,6 @@ _NO_END = 1 << 64
 
 class NotDurableError(Exception):
     """The batch is written but not yet durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batches(Coded, kind="storage-batches", bytes_max=ANSWER_BYTES_MAX):
-    """Batches in the order of the log, and the position to ask for next, or 0 for those of a stream."""
-
-    next_position: U64
-    batches: Annotated[tuple[Annotated[bytes, blob(BATCH_BYTES_MAX)], ...], at_most(RANGE_BATCHES_MAX)]
 
 
 class StorageCore:
@@ -97,8 +82,7 @@ class StorageCore:
         self.gate = gate
         self.waiting = Waiting()
         self._genesis = genesis
-        self._party = party
-        self._signer = signer
+        self.seat = Seat.of(genesis, party, signer, gate)
         self._log = log
         self._verify = verify
         self._digests = DigestTable()
@@ -149,6 +133,7 @@ class StorageCore:
         if announced not in (None, digest):
             raise StorageRefusedError("another batch than was announced")
         self._require_ours(header, producer)
+        self.seat.require()
         known = self._digests.get(digest)
         if known is not None:
             return StoredBatch(known, digest, again=True)
@@ -167,10 +152,23 @@ class StorageCore:
             batch.verify_contents()
         except (SignatureError, BatchError) as error:
             raise StorageRefusedError(str(error)) from error
+        return StoredBatch(self._append(header, digest, data), digest, again=False)
+
+    def copy(self, header: BatchHeader, digest: bytes, data: Octets) -> int:
+        """Stores an admitted batch that the party lacks, which the caller has checked; returns where."""
+        if (stream_of(header), header.first_sequence) in self._seconds:
+            self.settle()  # so that two batches with this number, neither admitted, do not hide it
+        return self._append(header, digest, data)
+
+    def has(self, digest: bytes) -> bool:
+        """Whether it has the batch whose header has this digest."""
+        return digest in self._digests
+
+    def _append(self, header: BatchHeader, digest: bytes, data: Octets) -> int:
         entry = BatchEntry(self._partition_of(header).end, data)
         position = self._log.append(*entry.parts())
         self._index(header, digest, entry, position)
-        return StoredBatch(position, digest, again=False)
+        return position
 
     def _require_ours(self, header: BatchHeader, producer: str) -> None:
         if header.chain_id != self._genesis.chain_id:
@@ -210,7 +208,8 @@ class StorageCore:
             raise KeyError(digest)
         if position >= self._log.durable:
             raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
-        return sign_storage_receipt(self._genesis.chain_id, self._party, digest, self._signer)
+        self.seat.require()
+        return sign_storage_receipt(self._genesis.chain_id, self.seat.name, digest, self.seat)
 
     def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """Signs that the party lacks a batch at the height of the certificate.
@@ -225,12 +224,12 @@ class StorageCore:
         if ranges is not None and signed.header.next_sequence <= ranges.low_water:
             return Below(ranges.low_water)
         try:
-            certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
+            members = self.seat.memberships.at(certificate.height)
+            certificate.verify(self._genesis.chain_id, members.validator_keys, self._verify)
         except CertificateError as error:
             raise StorageRefusedError(f"the certificate does not prove the height: {error}") from error
-        return sign_storage_absence(
-            self._genesis.chain_id, self._party, digest, certificate.height, self._signer
-        )
+        signer, height = self.seat.signer_at(certificate.height), certificate.height
+        return sign_storage_absence(self._genesis.chain_id, self.seat.name, digest, height, signer)
 
     def view_digest(self, digest: bytes) -> Octets | Absent | Below:
         """Returns the batch whose header has this digest, as a view of the bytes that were read."""
@@ -373,6 +372,7 @@ class StorageCore:
             return earlier[append.sequence]
         if self.gate is not None:
             self.gate.require_partition(append.place)
+        self.seat.require()
         expected = max(earlier, default=-1) + 1
         if append.sequence != expected:
             raise StorageRefusedError(f"append {append.sequence} out of order: {expected} is the next")

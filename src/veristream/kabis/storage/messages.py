@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Annotated
 
-from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, Absent, Below
-from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
+from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, SignedHeader
 from veristream.kabis.protocol.blocks import Certificate
-from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError
-from veristream.kabis.protocol.fields import U32, U64, Name, at_most, tagged
+from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U32, U64, Name, at_most, blob, by, tagged
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 
 EVIDENCE_MAX = 1000
@@ -75,6 +75,14 @@ class CatchUp(Coded, kind="storage-catch-up"):
 
 
 @dataclass(frozen=True, slots=True)
+class Batches(Coded, kind="storage-batches", bytes_max=ANSWER_BYTES_MAX):
+    """Batches in the order of the log, and the position to ask for next, or 0 for those of a stream."""
+
+    next_position: U64
+    batches: Annotated[tuple[Annotated[bytes, blob(BATCH_BYTES_MAX)], ...], at_most(RANGE_BATCHES_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
 class RaiseLowWater(Coded, kind="storage-low-water"):
     """Releases everything below the mark of a stream, or of a partition that is not validated."""
 
@@ -82,9 +90,40 @@ class RaiseLowWater(Coded, kind="storage-low-water"):
     low_water: U64
 
 
+class Standing(Enum):
+    """Where a party stands, as far as it has followed the chain."""
+
+    MEMBER = "a storage party"
+    COMING = "about to be a storage party"
+    FORMER = "no longer a storage party"
+    STRANGER = "not yet a storage party"
+
+
+_STANDINGS = tuple(Standing)
+
+
+def _write_progress(writer: Writer, progress: tuple[int, Standing]) -> None:
+    if progress != _COMPLETE:
+        writer.u64(progress[0])
+        writer.u8(_STANDINGS.index(progress[1]))
+
+
+def _read_progress(reader: Reader) -> tuple[int, Standing]:
+    """Takes the progress, which a complete member omits, so that its status is that of earlier versions."""
+    if not reader.remaining:
+        return _COMPLETE
+    missing, number = reader.u64(), reader.u8()
+    if number >= len(_STANDINGS) or (missing, _STANDINGS[number]) == _COMPLETE:
+        raise DecodeError(f"no progress: {missing}, {number}")
+    return missing, _STANDINGS[number]
+
+
+_COMPLETE = (0, Standing.MEMBER)
+
+
 @dataclass(frozen=True, slots=True)
 class Status(Coded, kind="storage-status"):
-    """The status of a party: positions in its log, and what it found when it opened the log."""
+    """The status of a party: positions in its log, what opening it found, and how far it has joined."""
 
     start: U64
     end: U64
@@ -92,6 +131,17 @@ class Status(Coded, kind="storage-status"):
     size_bytes: U64
     torn_bytes: U64
     lost_count: U64
+    progress: Annotated[tuple[int, Standing], by(_write_progress, _read_progress)] = _COMPLETE
+
+    @property
+    def missing(self) -> int:
+        """How many batches that were admitted before it joined the party still has to copy."""
+        return self.progress[0]
+
+    @property
+    def standing(self) -> Standing:
+        """Where the party stands."""
+        return self.progress[1]
 
 
 @dataclass(frozen=True, slots=True)

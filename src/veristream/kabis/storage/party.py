@@ -16,17 +16,19 @@ from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import PackedBatch
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.members import Party
+from veristream.kabis.protocol.members import MemberRole, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.storage.admission import BehindError, StorageRefusedError
+from veristream.kabis.storage.backfill import Progress
 from veristream.kabis.storage.chain import ChainView, KeyStanding
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import Batches, StorageCore
+from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.interface import StorageLog
 from veristream.kabis.storage.messages import (
     EVIDENCE_MAX,
     AskAbsence,
     AskEvidence,
+    Batches,
     CatchUp,
     Evidence,
     FetchPlain,
@@ -59,16 +61,17 @@ _MAY: dict[Operation, frozenset[Role]] = {
     Operation.LOW_WATER: frozenset({Role.ADMIN}),
 }
 """The roles that may send a request; all other requests are open to every peer that was admitted."""
-_PARTIES = frozenset({Role.STORAGE, Role.VALIDATOR})
+_MEMBER_ROLES = {Role.STORAGE: MemberRole.STORAGE, Role.VALIDATOR: MemberRole.VALIDATOR}
 NOBODY = "(anonymous)"
 """Not a name that can be registered, so it has only the rights that everybody has."""
 
 
 class Directory:
-    """Decides who is admitted: the parties of the genesis, further clients, and optionally anyone.
+    """Decides who is admitted: the chain's members, its clients, and optionally anyone.
 
-    For a client's key the chain decides, once `chain` knows it. A client that the chain does not know may
-    be among `clients`, which are read again for every caller, because the chain may not be reachable yet.
+    Members are those in force and those about to be, as far as `chain` knows. For a client's key the chain
+    decides, once it knows it. A client that it does not know may be among `clients`, which are read again
+    for every caller, because the chain may not be reachable yet.
     """
 
     def __init__(
@@ -82,21 +85,18 @@ class Directory:
         self._clients = clients
         self._anonymous = anonymous
         self._chain = chain
+        self._founding = genesis.members
         self._admins = {party.name for party in genesis.admins}
         known = _names(genesis.clients + genesis.admins)
-        self._names = {
-            Role.VALIDATOR: _names(genesis.validators),
-            Role.STORAGE: _names(genesis.storage),
-            Role.ADMIN: _names(genesis.admins),
-            Role.PRODUCER: known,
-            Role.CONSUMER: known,
-        }
+        self._names = {Role.ADMIN: _names(genesis.admins), Role.PRODUCER: known, Role.CONSUMER: known}
 
     def authorize(self, peer: Peer) -> str | None:
         """Returns why a peer is refused, or None if it is admitted."""
         if peer.role is Role.ANONYMOUS:
             return None if self._anonymous else "this party admits only registered keys"
         found = (peer.name, peer.public)
+        if peer.role in _MEMBER_ROLES:
+            return None if self._is_member(peer) else self._explain(peer)
         match self._standing(peer):
             case KeyStanding.ENDED:
                 return f"the key of {peer.name!r} has ended"
@@ -106,11 +106,21 @@ class Directory:
             return None
         if peer.role in (Role.PRODUCER, Role.CONSUMER) and found in _names(self._clients()):
             return None
+        return self._explain(peer)
+
+    @staticmethod
+    def _explain(peer: Peer) -> str:
         return f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
 
+    def _is_member(self, peer: Peer) -> bool:
+        role = _MEMBER_ROLES[peer.role]
+        members = self._founding.of(role) if self._chain is None else self._chain.peers(role)
+        return (peer.name, peer.public) in _names(members)
+
     def require_valid(self, peer: Peer) -> None:
-        """Raises RequestError if the key of an admitted peer is no longer valid."""
-        if self._standing(peer) is KeyStanding.ENDED:
+        """Raises RequestError if the key of an admitted peer is no longer valid, or a member has left."""
+        has_left = peer.role in _MEMBER_ROLES and not self._is_member(peer)
+        if has_left or self._standing(peer) is KeyStanding.ENDED:
             raise RequestError(f"the key of {peer.name!r} has ended")
 
     def _standing(self, peer: Peer) -> KeyStanding:
@@ -153,6 +163,7 @@ class StorageParty:
         self.core = core
         self._log = log
         self._full = False
+        self.progress = Progress()
         self.committer = Committer(log.sync, log.durable, interval_s)
         self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
         self.note: Note = note_nothing
@@ -199,7 +210,7 @@ class StorageParty:
 
     def _require(self, peer: Peer, right: Right) -> None:
         """Raises BehindError if a client lacks a right; parties need none."""
-        if self.core.gate is not None and peer.role not in _PARTIES:
+        if self.core.gate is not None and peer.role not in _MEMBER_ROLES:
             self.core.gate.require_right(_proven_name(peer), right)
 
     def _require_reader(self, peer: Peer, topic: str, producer: str) -> None:
@@ -303,4 +314,7 @@ class StorageParty:
         """Returns the state of the party."""
         log, torn = self._log, self._log.recovery.torn
         torn_bytes = torn.bytes_cut if torn else 0
-        return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, self.core.lost_count)
+        lost, missing = self.core.lost_count, self.progress.missing
+        standing = self.core.seat.standing
+        progress = (missing, standing)
+        return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, lost, progress)

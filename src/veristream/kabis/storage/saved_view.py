@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import Struct
 
 from veristream.kabis.log.disk.files import replace
-from veristream.kabis.protocol.codec import DIGEST_BYTES
+from veristream.kabis.protocol.codec import DIGEST_BYTES, DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.storage.chain import ChainView
 
@@ -50,7 +50,7 @@ def load_view(path: Path, genesis: Genesis) -> ChainView:
     try:
         values, *columns = _split(body[len(head) :])
         view.restore(json.loads(values), columns)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, DecodeError) as error:
         return _begin(path, genesis, str(error))
     return view
 

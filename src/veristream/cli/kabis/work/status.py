@@ -43,6 +43,8 @@ def render(status: ClusterStatus) -> str:
             lines.append(f"{party.name} {party.ended}{again}{'; it is down' if party.pid is None else ''}")
         if party.torn_bytes:
             lines.append(f"{party.name} cut {party.torn_bytes} torn bytes off its log when it started")
+        if party.missing:
+            lines.append(f"{party.name} still copies batches from before it joined: {party.missing}")
         if party.lost:
             lines.append(f"{party.name} lost {party.lost} records to damage on its disk")
     lines += [

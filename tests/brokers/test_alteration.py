@@ -29,7 +29,7 @@ from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.log.kafka.frames import decode_frame, encode_frame
 from veristream.kabis.log.kafka.log import topic_of
-from veristream.kabis.protocol.partitions import party_of
+from veristream.kabis.protocol.members import Memberships
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
@@ -93,7 +93,7 @@ def scene(kafkas: KafkaClusters, tmp_path: Path) -> Iterator[Scene]:
 
 def push_in_trouble(scene: Scene) -> Stream:
     """Pushes events to both topics while a validator and their Kafka cluster are stopped and restarted."""
-    kafka = scene.kafka_of(party_of(scene.access.genesis, scene.clicks))
+    kafka = scene.kafka_of(Memberships(scene.access.genesis.members).party_of(scene.clicks))
     with Stream(scene.access, {scene.orders: 2, scene.clicks: 1}) as stream:
         stream.settle()
         scene.network.kill("cometbft-4")
@@ -188,7 +188,7 @@ def test_kafka_serves_what_was_altered_and_nobody_notices_where_nothing_is_valid
     with Stream(scene.access, {scene.clicks: 1}) as stream:
         stream.settle()
     count, before = len(stream.pushed[scene.clicks]), value_of(scene.clicks, 0)
-    party = party_of(scene.access.genesis, scene.clicks)
+    party = Memberships(scene.access.genesis.members).party_of(scene.clicks)
     with scene.stopped(party) as data:
         assert alter(data / f"{scene.clicks}-0", before, spoil(before)) == 0
     settings = {

@@ -24,7 +24,7 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
 from veristream.kabis.log.kafka.log import topic_of
-from veristream.kabis.protocol.partitions import party_of
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
 
@@ -70,7 +70,7 @@ def test_others_are_plain_kafka_at_their_exact_offsets(console: Console, access:
         (number + 1, b"event %d" % number) for number in range(5000)
     ]
     assert pull(access, topic, 0) == [], "who validates gets nothing of it"
-    bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
+    bootstrap = access.kafka()[Memberships(access.genesis.members).party_of(topic)].bootstrap
     plain = Consumer({"bootstrap.servers": bootstrap, "group.id": "anybody", "enable.auto.commit": False})
     plain.assign([TopicPartition(topic, 0, 4999)])
     assert [message.value() for message in plain.consume(2, PATIENCE_S)] == [b"event 4998", b"event 4999"]
@@ -102,7 +102,7 @@ def test_what_kafka_let_go_is_below_the_mark(console: Console, access: Access) -
         for number in range(10):
             producer.push(Record(topic, b"%d" % number))
         producer.flush(PATIENCE_S)
-    topics = Topics(access.kafka()[party_of(access.genesis, topic)])
+    topics = Topics(access.kafka()[Memberships(access.genesis.members).party_of(topic)])
     place = TopicPartition(topic, 0, 4)
     topics.admin.delete_records([place])[place].result()
     assert [event.index for event in pull(access, topic, 6, UNVALIDATED)] == [4, 5, 6, 7, 8, 9]
@@ -151,7 +151,7 @@ def test_a_sealed_topic_is_read_with_its_keys_only(console: Console, access: Acc
 
 def test_another_number_of_partitions_is_said_by_everybody(console: Console, access: Access) -> None:
     topic = create(console, "--unvalidated", "--partitions", 2)
-    topics = Topics(access.kafka()[party_of(access.genesis, topic)])
+    topics = Topics(access.kafka()[Memberships(access.genesis.members).party_of(topic)])
     topics.require(topic, 5, {})
     said = "has 5 partitions, and Kabis expects 2"
     with access.producer(journal=False) as producer, pytest.raises(ModelError, match=said):

@@ -11,7 +11,7 @@ from tests.brokers.streams import UNVALIDATED, VALIDATED, Stream, create
 from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.protocol.partitions import party_of
+from veristream.kabis.protocol.members import Memberships
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
@@ -21,7 +21,7 @@ ROUNDS = int(os.environ.get("VERISTREAM_KILLS", "20"))
 
 def kafka_of(access: Access, kafkas: KafkaClusters, topic: str) -> str:
     """Returns the cluster that stores an unvalidated topic."""
-    bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
+    bootstrap = access.kafka()[Memberships(access.genesis.members).party_of(topic)].bootstrap
     return next(name for name in kafkas.names() if kafkas.address(name) == bootstrap)
 
 

@@ -18,8 +18,8 @@ from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutEr
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.protocol.actions import Hole, LowWater, Retention, SetRetention
 from veristream.kabis.protocol.genesis import StorageMode
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.outcomes import Done
-from veristream.kabis.protocol.partitions import party_of
 from veristream.kabis.protocol.records import Record
 from veristream_testing.simulation.memory import STORAGE_FAULTS, MemoryCluster
 
@@ -212,7 +212,7 @@ def test_reading_what_retention_released_is_a_clear_error() -> None:
 
 def test_an_unvalidated_topic_waits_for_its_party() -> None:
     cluster = make_cluster()
-    party = cluster.parties[party_of(cluster.genesis, "logs")]
+    party = cluster.parties[Memberships(cluster.genesis.members).party_of("logs")]
     party.fault = StorageFault.SILENT
     with producing(cluster) as producer, consuming(cluster, ["logs"], validate=False) as consumer:
         pushed = [producer.push(Record("logs", b"%d" % number)) for number in range(3)]
@@ -227,7 +227,7 @@ def test_an_unvalidated_event_that_was_given_up_does_not_block_those_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, cluster = Clock(monkeypatch), make_cluster()
-    party = cluster.parties[party_of(cluster.genesis, "logs")]
+    party = cluster.parties[Memberships(cluster.genesis.members).party_of("logs")]
     with producing(cluster, delivery_timeout_ms=FOR_EVER_MS) as producer:
         party.fault = StorageFault.SILENT
         pushed = producer.push(Record("logs", b"lost"))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.kabis.chain import batch_of, submitted
 from tests.kabis.client.world import make_cluster
+from tests.kabis.ledger.changing import FOUNDING, Changing, member, replaced
 from veristream.errors import ModelError
 from veristream.kabis.client.consumed import Origin, decode_events
 from veristream.kabis.client.consumer.core import ConsumerCore
@@ -166,12 +167,23 @@ def test_when_all_have_failed_the_round_begins_again_after_a_while() -> None:
         wanted.asked[party] = 0
         wanted.failed.add(party)
     assert wanted.is_over(1, patience)
-    wanted.begin_again(100)
+    wanted.begin_again(100, ["s0", "s2"])
     assert wanted.next_party(99, patience) is None
     assert wanted.next_party(100, patience) == "s0"
     wanted.asked["s0"] = 100
     assert wanted.next_party(101, patience) is None, "s0 may answer this time"
     assert not wanted.is_over(101, patience)
+
+
+def test_former_parties_are_asked_last_although_they_vouched() -> None:
+    chain = Changing()
+    chain.set_members(replaced(FOUNDING, "s1", member("s4")), 3)
+    chain.grow(3)
+    standing = Standing()
+    parties = standing.meet(chain.ledger)
+    assert parties == ["s0", "s4", "s2", "s1"]
+    admission, _ = admitted(("s1", "s2"))
+    assert standing.order(admission, parties, 0) == ["s2", "s0", "s4", "s1"]
 
 
 def test_those_that_vouched_are_asked_first_and_those_that_failed_us_last() -> None:

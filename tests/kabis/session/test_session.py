@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.kabis.session.console import Console, Ended, opened, to_lines
 from veristream.kabis.cluster.folder import ClusterFolder
-from veristream.kabis.protocol.partitions import party_of
+from veristream.kabis.protocol.members import Memberships
 
 PARTITIONS = 16
 ROUNDS = 3
@@ -45,7 +45,7 @@ def topic_at(data: Path, party: str) -> str:
     """The name of a topic that this storage party keeps while it is not validated."""
     genesis = ClusterFolder(data).genesis()
     names = (f"logs-{number}" for number in range(1000))
-    return next(name for name in names if party_of(genesis, name) == party)
+    return next(name for name in names if Memberships(genesis.members).party_of(name) == party)
 
 
 def test_nothing_is_lost_while_two_parties_lie(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
-from veristream.kabis.protocol.partitions import party_of
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.records import Record
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class Lake:
     def topic_at(self, party: str, prefix: str) -> str:
         """A name whose one storage party is this one."""
         names = (f"{prefix}-{number}" for number in count())
-        return next(name for name in names if party_of(self.access.genesis, name) == party)
+        return next(
+            name for name in names if Memberships(self.access.genesis.members).party_of(name) == party
+        )
 
     def push(self, records: Iterable[Record]) -> list[Acknowledged]:
         with self.access.producer(options=ProducerOptions(batch_events=10)) as producer:

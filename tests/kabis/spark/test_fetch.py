@@ -18,8 +18,9 @@ from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.actions import LowWater, SetTopic
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.outcomes import Done
-from veristream.kabis.protocol.partitions import PartitionName, party_of
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.plan import AdmittedPart, Bounds, Part, PlainPart, Range, find_ranges
@@ -148,7 +149,7 @@ def test_only_the_events_of_the_range_are_read() -> None:
         (part,) = watch.plan([Range(("orders", 0), 4, 8)], 100)
     assert [event.index for event in read(cluster, part)] == [4, 5, 6, 7]
     place = ("orders", 1)
-    believed = PlainPart(Range(place, 4, 8), party_of(cluster.genesis, "orders"))
+    believed = PlainPart(Range(place, 4, 8), Memberships(cluster.genesis.members).party_of("orders"))
     assert [event.index for event in read(cluster, believed)] == [4, 5, 6, 7]
 
 
@@ -168,7 +169,7 @@ def test_table_1(caplog: pytest.LogCaptureFixture) -> None:
 def test_one_party_is_believed_where_nothing_is_validated() -> None:
     cluster = make_cluster()
     fill(cluster, "logs")
-    cluster.parties[party_of(cluster.genesis, "logs")].fault = StorageFault.SILENT
+    cluster.parties[Memberships(cluster.genesis.members).party_of("logs")].fault = StorageFault.SILENT
     with pytest.raises(EnvironmentFailure, match=r"the storage party s. of logs does not answer"):
         read_all(cluster, "logs", validate=False)
 
@@ -202,7 +203,7 @@ def test_partitions_and_marks_are_noticed_as_they_change() -> None:
 def test_what_a_party_let_go_is_not_read() -> None:
     cluster = make_cluster()
     fill(cluster, "logs")
-    party = cluster.parties[party_of(cluster.genesis, "logs")]
+    party = cluster.parties[Memberships(cluster.genesis.members).party_of("logs")]
     party.core.raise_low_water(PartitionName("logs", 0), 10)
     party.log.sync()
     with watching(cluster, "logs", validate=False) as watch:

@@ -64,6 +64,10 @@ class Replica:
 
     def _take(self, certified: CertifiedBlock) -> None:
         self.follower.follow(certified, _clock_ms())
+        self._follow_members()
+
+    def _follow_members(self) -> None:
+        self.channels.follow(self.ledger.memberships, self.ledger.height + 1)
 
     async def follow_to_end(self, patience_s: float = PATIENCE_S) -> None:
         """Follows the chain to the height that the validators report.
@@ -75,6 +79,7 @@ class Replica:
         blocks = follow_chain(ordering, self.follower, self._take, pursuit.reasons)
         async with aclosing(blocks):
             await pursuit.catch_up(ordering, blocks.__anext__)
+        self._follow_members()
 
     def _show(self, progress: Progress) -> None:
         self.progress = progress

@@ -135,6 +135,9 @@ class Driver(Generic[Output]):
         """Passes an input to the core, in the event loop, and performs its outputs."""
         with self.lock:
             outputs = call(monotonic_ms())
+            ledger = self._core.follower.ledger
+            memberships, height = ledger.memberships, ledger.height + 1
+        self.channels.follow(memberships, height)
         self._perform(outputs)
         self._arm()
 

@@ -21,8 +21,8 @@ from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission, Partition
 from veristream.kabis.protocol.batch import Batch, BatchError
 from veristream.kabis.protocol.codec import DecodeError
-from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.members import MemberRole
 
 DEMOTED_MS = 5_000
 PATIENCE_S = 1.0
@@ -69,9 +69,9 @@ def find_false_signature(admission: Admission, public: bytes, verify: Verify) ->
     return None
 
 
-def require_party(genesis: Genesis, name: str) -> None:
+def require_party(ledger: Ledger, name: str) -> None:
     """Raises ModelError unless a storage party has this name."""
-    names = [party.name for party in genesis.storage]
+    names = [party.name for party in ledger.members.storage]
     if name not in names:
         raise ModelError(f"there is no storage party {name!r}", hint=f"there are {', '.join(names)}")
 
@@ -117,6 +117,7 @@ class Standing:
         self.suspicions: deque[Suspicion] = deque(maxlen=SUSPICIONS_KEPT)
         self.counts: Counter[str] = Counter()
         self._demoted_ms: dict[str, int] = {}
+        self._former: frozenset[str] = frozenset()
 
     def suspect(self, party: str, digest: bytes, why: str, now_ms: int) -> None:
         """Notes a suspicion, and asks other parties first for a while."""
@@ -128,18 +129,26 @@ class Standing:
         """Asks other parties first for a while."""
         self._demoted_ms[party] = now_ms + DEMOTED_MS
 
+    def meet(self, ledger: Ledger) -> list[str]:
+        """Follows the members; returns the storage parties, of which former ones are asked last."""
+        memberships, height = ledger.memberships, ledger.height + 1
+        parties = [party.name for party in memberships.storage_parties(height)]
+        present = {party.name for party in memberships.may_come(height, MemberRole.STORAGE)}
+        self._former = frozenset(parties) - present
+        return parties
+
     def order(self, admission: Admission, parties: Sequence[str], now_ms: int) -> list[str]:
         """Returns the parties in the order to ask them: the nearest, those that gave receipts, the others.
 
-        Those that gave receipts take turns, by the batch's digest, so that they share the work.
+        Those that gave receipts take turns, by the batch's digest, so that they share the work. Former
+        parties are asked last.
         """
         vouched = list(admission.parties)
         turn = admission.digest[0] % len(vouched)
         order = [*vouched[turn:], *vouched[:turn]]
         order += [party for party in parties if party not in order]
-        return sorted(
-            order, key=lambda name: (self._demoted_ms.get(name, 0) > now_ms, name != self._nearest)
-        )
+        late = {name for name, until_ms in self._demoted_ms.items() if until_ms > now_ms}
+        return sorted(order, key=lambda name: (name in late, name in self._former, name != self._nearest))
 
 
 class Fetcher:
@@ -147,7 +156,7 @@ class Fetcher:
 
     def __init__(self, parties: Sequence[Storage], timeout_s: float) -> None:
         self.standing = Standing()
-        self._parties = {party.name: party for party in parties}
+        self._parties = parties
         self._timeout_s = timeout_s
 
     async def fetch(self, admission: Admission) -> Batch:
@@ -155,8 +164,11 @@ class Fetcher:
         deadline_ms = monotonic_ms() + int(self._timeout_s * 1000)
         patience_s = PATIENCE_S
         while True:
-            for name in self.standing.order(admission, list(self._parties), monotonic_ms()):
-                batch = await self._ask(self._parties[name], admission, patience_s)
+            parties = {party.name: party for party in self._parties}
+            for name in self.standing.order(admission, list(parties), monotonic_ms()):
+                if name not in parties:
+                    continue  # a former party that this client does not know
+                batch = await self._ask(parties[name], admission, patience_s)
                 if batch is not None:
                     return batch
             if monotonic_ms() >= deadline_ms:

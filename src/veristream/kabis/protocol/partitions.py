@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from veristream.kabis.protocol.batch import BatchHeader
 from veristream.kabis.protocol.fields import U32, Name
-from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.records import murmur2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,3 @@ class StreamName:
 def stream_of(header: BatchHeader) -> StreamName:
     """Returns the stream that a batch belongs to."""
     return StreamName(header.topic, header.partition, header.producer, header.key_epoch)
-
-
-def party_of(genesis: Genesis, topic: str) -> str:
-    """Returns the storage party that stores a topic which is not validated, the same for every client."""
-    return genesis.storage[murmur2(topic.encode("utf-8")) % len(genesis.storage)].name

@@ -6,7 +6,7 @@ Spark passes options as text, with case-insensitive names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -23,7 +23,7 @@ from veristream.kabis.process.settings import Settings, TlsSettings
 from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import load_key
-from veristream.kabis.protocol.members import is_name
+from veristream.kabis.protocol.members import Party, is_name
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.spark.plan import EARLIEST, LATEST, Choice, Edge
 from veristream.kabis.storage.client import StorageClient
@@ -71,10 +71,10 @@ class Caller:
         kafka = {} if self.folder is None else Access(self.folder).kafka()
         return partial(open_channels, self.genesis, self._identity(role), self._answer_s, kafka)
 
-    async def reach_storage(self) -> tuple[Storage, ...]:
-        """Opens only the storage channel, which is all that a task needs."""
+    async def reach_storage(self, parties: Iterable[Party]) -> tuple[Storage, ...]:
+        """Opens only the channels to these storage parties, which is all that a task needs."""
         identity = self._identity(Role.CONSUMER)
-        return tuple(StorageClient(identity, party, self._answer_s) for party in self.genesis.storage)
+        return tuple(StorageClient(identity, party, self._answer_s) for party in parties)
 
     def _identity(self, role: Role) -> Identity:
         return Identity(self.genesis.chain_id, role, self.name, load_key(self.key_path), self.tls)

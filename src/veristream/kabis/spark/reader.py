@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.options import Caller, Guarantee, ReadOptions
 from veristream.kabis.spark.plan import Part, choose, find_ranges
@@ -19,10 +21,11 @@ from veristream.kabis.wire.handshake import Role
 
 @dataclass
 class KabisPartition(InputPartition):
-    """The part that one task reads, and the caller to read as."""
+    """The part that one task reads, the caller to read as, and the storage parties to ask."""
 
     caller: Caller
     part: Part
+    storage: tuple[Party, ...]
 
 
 class KabisReader(DataSourceReader):
@@ -39,7 +42,8 @@ class KabisReader(DataSourceReader):
             starts = choose("startingIndex", options.start, bounds)
             ends = choose("endingIndex", options.end, bounds)
             parts = watch.plan(find_ranges(starts, ends), options.rows_per_task)
-        return [KabisPartition(options.caller, part) for part in parts]
+            storage = watch.storage_parties()
+        return [KabisPartition(options.caller, part, storage) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return read_partition(partition)
@@ -58,5 +62,6 @@ def read_partition(partition: InputPartition) -> Iterator[RecordBatch]:
     if not isinstance(partition, KabisPartition):
         return
     caller = partition.caller
-    with shown(), reading(caller.reach_storage, partition.part, caller.timeout_s) as events:
+    reach = partial(caller.reach_storage, partition.storage)
+    with shown(), reading(reach, partition.part, caller.timeout_s) as events:
         yield from to_batches(events)

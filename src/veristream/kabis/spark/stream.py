@@ -80,7 +80,8 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 plan.find_ranges(starts, ends), bounds, strict=options.fail_on_data_loss
             )
             parts = self._open().plan(ranges, options.rows_per_task)
-        return [KabisPartition(options.caller, part) for part in parts]
+            storage = self._open().storage_parties()
+        return [KabisPartition(options.caller, part, storage) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return read_partition(partition)

@@ -19,7 +19,8 @@ from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName, party_of
+from veristream.kabis.protocol.members import Party
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
 
@@ -75,8 +76,12 @@ class Watch:
             if self._validate:
                 parts += split_admitted(each, self.ledger, rows_max)
             else:
-                parts += split_plain(each, party_of(self._genesis, each.place[0]), rows_max)
+                parts += split_plain(each, self.ledger.memberships.party_of(each.place[0]), rows_max)
         return parts
+
+    def storage_parties(self) -> tuple[Party, ...]:
+        """Returns the storage parties after the last refresh: those in force first, former ones last."""
+        return self.ledger.memberships.storage_parties(self.ledger.height + 1)
 
     def _partitions(self, topic: str) -> int:
         policy = self.ledger.topic(topic)
@@ -101,9 +106,8 @@ class Watch:
 
     async def _ask_bounds(self, place: Place) -> Bounds:
         """Returns the bounds of a partition that the topic's storage party reports."""
-        party = next(
-            each for each in self._channels.storage if each.name == party_of(self._genesis, place[0])
-        )
+        name = self.ledger.memberships.party_of(place[0])
+        party = next(each for each in self._channels.storage if each.name == name)
         try:
             first = await party.fetch_plain(PartitionName(*place), 0, 1, 0)
             last = await party.fetch_plain(PartitionName(*place), FROM_END, 1, 0)

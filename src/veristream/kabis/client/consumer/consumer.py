@@ -54,7 +54,7 @@ from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName, party_of
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.protocol.transactions import Author
 
@@ -76,9 +76,6 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         connect: Connect,
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> None:
-        if options.nearest is not None:
-            require_party(genesis, options.nearest)
-        self._genesis = genesis
         self._connect = connect
         self._options = options
         self._opened = False
@@ -87,13 +84,19 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         self._waiting: dict[Ticket, asyncio.Event] = {}
         self._author = author
         self._core = ConsumerCore(Follower(genesis), author, options)
-        self._plain = KafkaSources(genesis, self._core.follower.ledger)
+        self._plain = KafkaSources(self._core.follower.ledger)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""
         self._arrived_loop = asyncio.Event()
         await self._driver.open(self._connect, timeout)
+        if self._options.nearest is not None:
+            try:
+                require_party(self._core.follower.ledger, self._options.nearest)
+            except ModelError:
+                await self._driver.close()
+                raise
         self._plain.open(self._driver.channels.kafka)
         self._opened = True
         self._driver.feed(self._core.start)
@@ -218,7 +221,7 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         known = self._ask(lambda: require_partition(self._core.follower.ledger, place))
         if self._options.validate:
             return known.next_index if at_end else known.low_water
-        party, in_kafka = self._party(party_of(self._genesis, place[0])), self._plain.find(place[0])
+        party, in_kafka = self._party(self._party_of(place[0])), self._plain.find(place[0])
         try:
             if in_kafka is not None:
                 return (await in_kafka.bounds(place))[at_end]
@@ -231,6 +234,9 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         if isinstance(part, Below):
             return part.low_water
         return part.end if at_end else 0
+
+    def _party_of(self, topic: str) -> str:
+        return self._ask(lambda: self._core.follower.ledger.memberships.party_of(topic))
 
     def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
         """Returns each partition's first index in a block of that time or later, or None."""

@@ -44,7 +44,7 @@ from veristream.kabis.ledger.follower import Change, Follower
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.partitions import PartitionName, party_of
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.receipts import StorageAbsence
 from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip
 
@@ -68,7 +68,7 @@ class ConsumerCore:
         self._genesis = follower.genesis
         self._ledger = follower.ledger
         self._options = options
-        self._parties = [party.name for party in self._genesis.storage]
+        self._parties = self.standing.meet(self._ledger)
         self._readers: dict[Place, ValidatedReader | PlainReader] = {}
         self._paused: set[Place] = set()
         self._topics: tuple[str, ...] = ()
@@ -271,6 +271,7 @@ class ConsumerCore:
     def start(self, now_ms: int) -> list[Output]:
         """The ledger has reached the height that the validators report."""
         self._started = True
+        self._parties = self.standing.meet(self._ledger)
         self._commit_ms = now_ms + (self._options.auto_commit_ms or 0)
         return self.tick(now_ms)
 
@@ -303,6 +304,7 @@ class ConsumerCore:
             if isinstance(reader, ValidatedReader):  # an admin or retention may have raised the mark
                 reader.check_low_water(self._ledger.partition(*reader.place).low_water)
         self._stale = True
+        self._parties = self.standing.meet(self._ledger)
         return self.tick(now_ms)
 
     def _changed(self, change: Change) -> None:
@@ -422,7 +424,8 @@ class ConsumerCore:
             admission = wanted.admission
             self._out.append(outputs.Fetch(party, reader.place, admission.first_index, admission.digest))
         elif wanted.is_over(now_ms, self._patience):
-            wanted.begin_again(now_ms + self._options.retry_ms)
+            parties = self.standing.order(wanted.admission, self._parties, now_ms)
+            wanted.begin_again(now_ms + self._options.retry_ms, parties)
         self._note(wanted.due_ms(self._patience))
 
     def _accept(self, reader: ValidatedReader, wanted: PendingBatch, data: bytes) -> None:
@@ -460,7 +463,7 @@ class ConsumerCore:
             self._note(reader.again_ms)
             return
         place = PartitionName(*reader.place)
-        party = party_of(self._genesis, place.topic)
+        party = self._ledger.memberships.party_of(place.topic)
         wait_ms = 0 if reader.position is None else self._options.wait_ms
         self._out.append(outputs.FetchPlain(party, place, reader.ask(), PLAIN_BYTES, wait_ms))
 

@@ -108,8 +108,9 @@ class PendingBatch:
             patience.end_ms(party, when) for party, when in self.asked.items() if party not in self.failed
         ]
 
-    def begin_again(self, when_ms: int) -> None:
-        """Starts another round after all parties have failed, at this time."""
+    def begin_again(self, when_ms: int, parties: list[str]) -> None:
+        """Starts another round after all parties have failed, at this time and with these parties."""
+        self.parties = parties
         self.asked.clear()
         self.failed.clear()
         self.round_ms = when_ms

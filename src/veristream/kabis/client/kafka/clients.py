@@ -11,8 +11,7 @@ from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName, party_of
+from veristream.kabis.protocol.partitions import PartitionName
 
 if TYPE_CHECKING:
     from veristream.kabis.client.kafka.pulling import KafkaPuller
@@ -25,11 +24,8 @@ class KafkaTopics:
     `told` is called whenever there is room again. All methods but `open` and `refresh` are thread-safe.
     """
 
-    def __init__(
-        self, genesis: Genesis, ledger: Ledger, options: ProducerOptions, told: Callable[[], None]
-    ) -> None:
+    def __init__(self, ledger: Ledger, options: ProducerOptions, told: Callable[[], None]) -> None:
         self.topics: dict[str, KafkaTopic] = {}
-        self._genesis = genesis
         self._ledger = ledger
         self._options = options
         self._told = told
@@ -50,7 +46,7 @@ class KafkaTopics:
         """Returns the topic in its cluster; connects to Kafka the first time."""
         policy = self._ledger.topic(topic)
         assert policy is not None, "only topics of the ledger are pushed to"
-        party = party_of(self._genesis, topic)
+        party = self._ledger.memberships.party_of(topic)
         with self._opening:
             pusher = self._pushers.get(party)
             if pusher is None:
@@ -102,8 +98,7 @@ class KafkaTopics:
 class KafkaSources:
     """The Kafka clusters from which a consumer reads topics that are not validated."""
 
-    def __init__(self, genesis: Genesis, ledger: Ledger) -> None:
-        self._genesis = genesis
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._clusters: Mapping[str, KafkaSettings] = {}
         self._puller: KafkaPuller | None = None
@@ -136,7 +131,7 @@ class KafkaSources:
         return KafkaPuller(self._cluster_of, self._count_partitions)
 
     def _cluster_of(self, topic: str) -> KafkaSettings:
-        return self._clusters[party_of(self._genesis, topic)]
+        return self._clusters[self._ledger.memberships.party_of(topic)]
 
     def _count_partitions(self, topic: str) -> int:
         policy = self._ledger.topic(topic)

@@ -34,6 +34,7 @@ from veristream.kabis.client.producer.chains import decode_batches, find_continu
 from veristream.kabis.client.producer.counters import Counters
 from veristream.kabis.client.producer.outputs import Output
 from veristream.kabis.client.producer.queue import NEVER_MS, Flight, PartitionQueue
+from veristream.kabis.client.producer.stores import Stores
 from veristream.kabis.client.producer.window import find_wait, find_window
 from veristream.kabis.client.pushes import Failure, Parcel, Pushed, Settlement
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
@@ -43,7 +44,7 @@ from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Admitted
-from veristream.kabis.protocol.partitions import PartitionName, StreamName, party_of
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, encode_leaf, murmur2
@@ -77,7 +78,7 @@ class ProducerCore:
         self._session = session
         self._journal = None if journal is None else tuple(map(Batch.decode, journal))
         self._guard = nullcontext() if guard is None else guard
-        self._parties = {party.name: party.public for party in self._genesis.storage}
+        self._stores = Stores(self._ledger)
         self._first_validator = murmur2(author.name.encode("utf-8")) % len(self._genesis.validators)
         self._partitioners: dict[str, Partitioner[PartitionQueue]] = {}
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
@@ -157,6 +158,7 @@ class ProducerCore:
     def start(self, now_ms: int) -> list[Output]:
         """The ledger has reached the validators' height: resend what was signed before a restart."""
         self._started = True
+        self._stores.meet(self._ledger, ())
         self._check_key()
         if self._failure is None:
             for batch in self._journal or ():
@@ -198,9 +200,10 @@ class ProducerCore:
                         touched[queue.topic, queue.partition] = queue
                 case Change(_, Signed(action=SetTopic(topic))):
                     touched.update(self._policy_changed(topic))
+        changed = self._stores.meet(self._ledger, self._queues.values())
         if self._started:
             self._check_key()
-            for queue in touched.values():
+            for queue in (self._queues if changed else touched).values():
                 self._advance(queue, now_ms)
         return self._drain()
 
@@ -222,9 +225,7 @@ class ProducerCore:
         queue, flight = self._find(place, receipt.digest)
         if flight is not None:
             try:
-                if receipt.party != party:
-                    raise SignatureError(f"a receipt of {receipt.party!r}")
-                receipt.verify(self._genesis.chain_id, self._parties[party], self.follower.verify)
+                self._stores.verify(party, receipt, self.follower.verify)
             except SignatureError as error:
                 return self.store_failed(place, party, receipt.digest, str(error), now_ms)
             flight.attempts.answered(party)
@@ -284,7 +285,7 @@ class ProducerCore:
             return []
         queue.attempts.answered(party)
         queue.answers[party] = tuple(batches)
-        if len(queue.answers) >= len(self._parties) - self._genesis.faults:
+        if self._stores.suffice(queue.answers):
             self._know_chain(queue, decode_batches(queue.answers.values()))
             queue.answers.clear()
             self._advance(queue, now_ms)
@@ -345,7 +346,7 @@ class ProducerCore:
             cursor = self._ledger.cursor(author.name, queue.topic, queue.partition)
             queue.asked_sequence = cursor.next_sequence
         stream = StreamName(queue.topic, queue.partition, author.name, author.key_epoch)
-        for party in self._parties:
+        for party in self._stores.keys:
             if party not in queue.answers and queue.attempts.may_ask(party, now_ms):
                 queue.attempts.asked.add(party)
                 self._out.append(outputs.Recover(party, stream, queue.asked_sequence))
@@ -385,7 +386,7 @@ class ProducerCore:
         So a party's log has the producer's order, on which consumers rely that do not validate.
         """
         header = flight.batch.header
-        for party in self._parties:
+        for party in self._stores.keys:
             if party in flight.receipts or party in flight.attempts.asked or party in behind:
                 continue
             if flight.attempts.may_ask(party, now_ms):
@@ -400,10 +401,9 @@ class ProducerCore:
     def _submit(self, flight: Flight, now_ms: int) -> bool:
         """Submits a batch that enough parties have stored; returns False if later ones must wait."""
         if flight.transaction is None:
-            needed = self._genesis.receipts_needed
-            if len(flight.receipts) < needed:
+            chosen = self._stores.choose(flight.receipts)
+            if chosen is None:
                 return False
-            chosen = list(flight.receipts.values())[:needed]
             flight.transaction = submit(flight.batch.signed, chosen).encode()
         if flight.submit_ms <= now_ms:
             header = flight.batch.header
@@ -422,7 +422,7 @@ class ProducerCore:
     def _advance_plain(self, queue: PartitionQueue, now_ms: int) -> None:
         if queue.plain is None:
             return
-        party = party_of(self._genesis, queue.topic)
+        party = self._ledger.memberships.party_of(queue.topic)
         if queue.plain.attempts.may_ask(party, now_ms):
             queue.plain.attempts.asked.add(party)
             self._out.append(outputs.Append(party, queue.plain.append))

@@ -82,7 +82,7 @@ class AsyncKabisProducer(AsyncClient[Output]):
         self._core = ProducerCore(Follower(genesis), author, options, session, batches, guard)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
         self._driver.lock = guard
-        self.plain = KafkaTopics(genesis, self._core.follower.ledger, options, self._tell_room)
+        self.plain = KafkaTopics(self._core.follower.ledger, options, self._tell_room)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""

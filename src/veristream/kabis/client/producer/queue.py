@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -161,6 +161,17 @@ class PartitionQueue:
         if self.plain is not None:
             flying.append(self.plain.parcel)
         return [*flying, *self.ready, *([self.open] if self.open is not None else [])]
+
+    def meet(self, gone: Iterable[str]) -> None:
+        """Forgets what these storage parties answered, and makes the transactions in flight anew."""
+        for party in gone:
+            self.answers.pop(party, None)
+            self.attempts.answered(party)
+        for flight in self.flights:
+            for party in gone:
+                flight.receipts.pop(party, None)
+                flight.attempts.answered(party)
+            flight.transaction, flight.submit_ms = None, 0
 
     def find(self, digest: bytes) -> Flight | None:
         """Returns the batch in flight with this digest, or None."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from veristream.kabis.audit import disk
 from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.findings import Finding, Tally
-from veristream.kabis.audit.history import find_history
+from veristream.kabis.audit.history import History, find_history
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Ordered, Registry, read_facts
 from veristream.kabis.protocol.blocks import CertifiedBlock
@@ -64,18 +64,27 @@ def finding_of(row: LedgerRow) -> Finding:
 
 
 def judge_all(
-    read: Read, stored: Iterable[BatchCopy], unread: frozenset[str] = frozenset()
+    read: Read,
+    stored: Iterable[BatchCopy],
+    unread: frozenset[str] = frozenset(),
+    history: History | None = None,
 ) -> tuple[list[Finding], list[Tally]]:
     """All findings and tallies; the findings of the ledger first."""
     given: dict[Group, list[BatchCopy]] = defaultdict(list)
     for each in stored:
         given[each.topic, each.partition, each.producer].append(each)
     admitted: Mapping[Group, list[Admitted]] = read.admitted()
-    parties = tuple(party.name for party in read.genesis.storage)
+    history = history or History(read.genesis)
+    parties, former = history.storage_names(), history.former()
     findings, tallies = list(read.findings), []
     for group in sorted({*given, *admitted}):
         stream = Stream(
-            read.registry, parties, unread, tuple(admitted.get(group, ())), tuple(given.get(group, ()))
+            read.registry,
+            parties,
+            unread,
+            tuple(admitted.get(group, ())),
+            tuple(given.get(group, ())),
+            former,
         )
         for found in judge(stream):
             if isinstance(found, Finding):
@@ -91,10 +100,10 @@ def audit_files(folder: Path) -> tuple[list[Finding], list[Tally]]:
     blocks = [
         block for segment in disk.block_segments(folder, genesis) for block in disk.read_blocks(segment)
     ]
-    read = read_ledger(genesis, blocks)
+    read, history = read_ledger(genesis, blocks), find_history(genesis, blocks)
     stored = [
         each
-        for segment in disk.storage_segments(folder, find_history(genesis, blocks).storage_names())
+        for segment in disk.storage_segments(folder, history.storage_names())
         for each in disk.read_stored(segment, read.registry, None)
     ]
-    return judge_all(read, stored)
+    return judge_all(read, stored, history=history)

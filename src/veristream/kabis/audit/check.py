@@ -125,13 +125,17 @@ def describe(
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """All data of one stream; `parties` are all storage parties, `unread` those without any data."""
+    """All data of one stream; `parties` are all storage parties, `unread` those without any data.
+
+    `former` are those that left: they may have stopped, and lack what they gave receipts for.
+    """
 
     registry: Registry
     parties: tuple[str, ...]
     unread: frozenset[str]
     admitted: tuple[Admitted, ...]
     stored: tuple[BatchCopy, ...]
+    former: frozenset[str] = frozenset()
 
 
 def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
@@ -233,7 +237,7 @@ def judge_party(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iter
     for batch in stream.admitted:
         answers = copies.get(batch.digest, [])
         given = [each for each in answers if each.condition != Condition.REFUSED]
-        is_due = stream.registry.is_due(batch) and party in batch.vouched
+        is_due = stream.registry.is_due(batch) and party in batch.vouched and party not in stream.former
         vouched += is_due
         found += any(each.condition != Condition.SILENT for each in given)
         kind = _judge_copy(batch, given, (batch.key_epoch, batch.sequence) in forged)

@@ -11,10 +11,11 @@ from veristream.kabis.protocol.codec import DecodeError, domain_tag
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
-from veristream.kabis.protocol.members import Members
+from veristream.kabis.protocol.members import Members, Memberships, Party
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.protocol.transactions import Signed, decode_transaction
 
+HEIGHT_MAX = (1 << 64) - 1
 CHANGE_TAG = domain_tag(SetMembers.KIND)
 """What the encoding of a block contains that changes the members; of others, hardly any."""
 
@@ -35,6 +36,14 @@ class History:
         """Returns the names of all storage parties that the chain ever had."""
         members = (self.genesis.members, *(each for _, each in self.changes))
         return tuple(dict.fromkeys(party.name for each in members for party in each.storage))
+
+    def storage_parties(self) -> tuple[Party, ...]:
+        """Returns all storage parties that the chain ever had, with the keys that they had last."""
+        return Memberships(self.genesis.members, self.changes).storage_parties(HEIGHT_MAX)
+
+    def former(self) -> frozenset[str]:
+        """Returns the names of the storage parties that left; nothing obliges them to answer any more."""
+        return frozenset(self.storage_names()) - {party.name for party in self.at(HEIGHT_MAX).storage}
 
     def changed(self, action: SetMembers) -> History:
         """Returns the history with one more change."""

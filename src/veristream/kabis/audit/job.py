@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -142,7 +142,7 @@ class _Audit:
         stored, unread = self._read_stored(admitted, registry, topics)
         judged = self._keep(self._judge(admitted, stored, registry, unread))
         tallies = _take(judged.filter(f.col("what") == "tally"), Tally)
-        findings += report.find_silent(tallies, unread)
+        findings += report.find_silent(tallies, unread - self.history.former())
         found = _only_findings(judged, "finding").union(_only_findings(ledger, What.FINDING))
         results = Results(ranges, topics, tallies, findings, found, admitted, self.history.storage_names())
         return make_report(self.source, self.scope, results, began_s)
@@ -165,15 +165,14 @@ class _Audit:
                 owners = {segment.owner for segment in segments}
                 return frame, frozenset(self.history.storage_names()) - owners
             case Parties(access):
-                self.tell(
-                    f"asking {len(self.genesis.storage)} storage parties for every batch and judging it"
-                )
-                return fetch_stored(admitted, access, registry, self.tasks), frozenset()
+                asked = replace(access, storage=self.history.storage_parties())
+                self.tell(f"asking {len(asked.storage)} storage parties for every batch and judging it")
+                return fetch_stored(admitted, asked, registry, self.tasks), frozenset()
 
     def _judge(
         self, admitted: DataFrame, stored: DataFrame, registry: Registry, unread: frozenset[str]
     ) -> DataFrame:
-        parties = self.history.storage_names()
+        parties, former = self.history.storage_names(), self.history.former()
 
         def judge_group(left: Any, right: Any) -> Any:
             stream = Stream(
@@ -182,6 +181,7 @@ class _Audit:
                 unread,
                 tuple(from_arrow(Admitted, left)),
                 tuple(from_arrow(BatchCopy, right)),
+                former,
             )
             return to_table(Judged, map(as_judged, judge(stream)))
 
@@ -237,7 +237,7 @@ def read_history(source: Source) -> History:
         case Files(folder, genesis):
             return disk.read_history(genesis, disk.block_segments(folder, genesis))
         case Parties(access):
-            return History(access.genesis)
+            return network.read_history(access)
 
 
 def read_ledger(
@@ -310,7 +310,7 @@ def read_segments(
 def fetch_stored(admitted: DataFrame, access: PartyAccess, registry: Registry, tasks: int) -> DataFrame:
     """Fetches the admitted batches from the parties; a task opens one connection to each party it asks."""
     stream = (*STREAM, "key_epoch")
-    parties = f.array(*(f.lit(party.name) for party in access.genesis.storage))
+    parties = f.array(*(f.lit(party.name) for party in access.storage))
     last = f.max("sequence").over(Window.partitionBy(*stream))
     wanted = (
         admitted.withColumn("party", f.explode(parties))

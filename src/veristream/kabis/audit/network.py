@@ -14,14 +14,18 @@ from typing import Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import BatchCopy, Condition, describe, inspect
+from veristream.kabis.audit.history import History
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
+from veristream.kabis.channels.interfaces import Channels
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.connection import RequestError
@@ -41,11 +45,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class PartyAccess:
-    """How a task connects to the parties; contains the client's secret key."""
+    """How a task connects to the parties; contains the client's secret key.
+
+    `storage` are the storage parties to ask: those that the chain ever had.
+    """
 
     genesis: Genesis
     identity: Identity
     patience_s: float = PATIENCE_S
+    storage: tuple[Party, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,17 @@ def read_height(access: PartyAccess) -> int:
             ) from error
 
     return asyncio.run(_with_ordering(access, ask))
+
+
+def read_history(access: PartyAccess) -> History:
+    """Returns the members by height, as a client follows them."""
+
+    async def follow(ordering: Validators) -> History:
+        replica = Replica(access.genesis, Channels((), ordering))
+        await replica.follow_to_end()
+        return History(access.genesis, replica.ledger.memberships.changes)
+
+    return asyncio.run(_with_ordering(access, follow))
 
 
 def read_blocks(access: PartyAccess, first: int, last: int) -> Iterator[CertifiedBlock]:
@@ -143,7 +162,7 @@ def fetch_stored(
     due = (each for each in wanted if registry.is_due(each))
     with asyncio.Runner() as runner:
         for party, batches in groupby(due, key=lambda each: each.party):
-            member = next(each for each in access.genesis.storage if each.name == party)
+            member = next(each for each in access.storage if each.name == party)
             client = runner.run(
                 _open(lambda: StorageClient(access.identity, member, access.patience_s))  # noqa: B023
             )

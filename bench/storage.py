@@ -1,8 +1,9 @@
 """Measures Kabis' wire protocol and storage on one machine: round trips, throughput, durable batches.
 
 All traffic goes over loopback to another process. The benchmark compares `asyncio` with `uvloop`, used on
-both sides, and frames with a MAC with encrypted ones. A batch has 1,000 events of 100 bytes; to store it,
-the party verifies, writes and flushes it, and confirms it with a signed receipt.
+both sides, and frames with a MAC with encrypted ones and with TLS. The server's quotas are lifted, or they
+would be what is measured. CPU time is of both sides together, in one process. A batch has 1,000 events of
+100 bytes; to store it, the party verifies, writes and flushes it, and confirms it with a signed receipt.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from statistics import median
@@ -22,6 +24,7 @@ from typing import Any
 from _measure import finish, say, table
 
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
+from veristream.kabis.operations.certificates import Authority, Period, draw_key, encode_key
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
@@ -30,8 +33,9 @@ from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.party import StorageParty
-from veristream.kabis.wire.endpoints import Address, Connection, Handlers, connect, serve
+from veristream.kabis.wire.endpoints import Address, Connection, Handlers, Limits, Quotas, connect, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
+from veristream.kabis.wire.tls import Tls
 
 CHAIN = "bench"
 STORE, ALICE = make_key(b"s" * 32), make_key(b"a" * 32)
@@ -40,6 +44,8 @@ CLIENT = Identity(CHAIN, Role.PRODUCER, "alice", ALICE)
 LOOPBACK = Address("127.0.0.1", 0)
 EVENTS, EVENT_BYTES, BATCHES_IN_FLIGHT = 1000, 100, 8
 FRAME_BYTES = 64 << 10
+UNLIMITED = Limits(quotas=Quotas(bytes_per_s=1e12, requests_per_s=1e9, handshakes_per_s=1e9))
+MAC, ENCRYPTED, TLS = "MAC", "encrypted", "TLS"
 
 Measure = Callable[[Connection, int], Coroutine[Any, Any, float]]
 
@@ -55,7 +61,7 @@ def run_on(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
         return runner.run(main)
 
 
-def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) -> None:
+def serve_until_told(loop: str, folder: str | None, flush: Flush, tls: Tls | None, pipe: Pipe) -> None:
     """Runs in the other process: echoes the start of each request, or stores it, until told to stop."""
 
     async def shorten(_peer: Peer, body: bytes) -> bytes:
@@ -67,7 +73,7 @@ def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) ->
             log = Log(Path(folder), LogOptions(flush=flush))
             party = StorageParty(StorageCore(genesis(), "store", STORE, log), log)
             tasks, handlers = [asyncio.create_task(party.committer.run())], party.handlers
-        server = await serve(LOOPBACK, SERVER, lambda _peer: None, handlers)
+        server = await serve(LOOPBACK, replace(SERVER, tls=tls), lambda _peer: None, handlers, UNLIMITED)
         pipe.send(server.address)
         await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
         await server.close()
@@ -78,11 +84,13 @@ def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) ->
 
 
 @contextmanager
-def other_process(loop: str, folder: str | None = None, flush: Flush = Flush.ALWAYS):
+def other_process(
+    loop: str, folder: str | None = None, flush: Flush = Flush.ALWAYS, tls: Tls | None = None
+):
     """Starts a server in a separate process; yields its address."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=serve_until_told, args=(loop, folder, flush, there)
+        target=serve_until_told, args=(loop, folder, flush, tls, there)
     )
     process.start()
     try:
@@ -91,6 +99,15 @@ def other_process(loop: str, folder: str | None = None, flush: Flush = Flush.ALW
         here.send("stop")
         process.join(10)
         process.kill()
+
+
+def certify(folder: Path) -> Tls:
+    """Returns TLS with a new certificate for this machine."""
+    authority, key = Authority("bench", draw_key()), draw_key()
+    certificate, period = folder / "certificate.pem", Period.of_days(1)
+    certificate.write_text(authority.certify("store", key.public, [LOOPBACK.host], period))
+    (folder / "key.pem").write_text(encode_key(key))
+    return Tls(authority.certify_itself(period), certificate, folder / "key.pem")
 
 
 def genesis() -> Genesis:
@@ -124,8 +141,8 @@ async def megabytes(connection: Connection, count: int) -> float:
     return await in_flight(connection, count, bytes(FRAME_BYTES), 16) * FRAME_BYTES / 1e6
 
 
-def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, float]:
-    """Measures the wire protocol on one event loop."""
+def measure_wire(loop: str, kind: str, runs: int, scale: int) -> dict[str, float]:
+    """Measures the wire protocol on one event loop, with one kind of protection."""
     measures: list[tuple[str, Measure, int]] = [
         ("round_trips_per_s", one_by_one, 500 * scale),
         ("in_flight_per_s", in_flight, 2_000 * scale),
@@ -133,7 +150,8 @@ def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, f
     ]
 
     async def main(address: Address) -> dict[str, float]:
-        connection = await connect(address, CLIENT, SERVER.peer, encrypt=encrypt)
+        client = replace(CLIENT, tls=tls)
+        connection = await connect(address, client, SERVER.peer, encrypt=kind == ENCRYPTED)
         found = {
             name: median([await measure(connection, count) for _ in range(runs)])
             for name, measure, count in measures
@@ -141,8 +159,50 @@ def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, f
         connection.close()
         return found
 
-    with other_process(loop) as address:
-        figures: dict[str, float] = run_on(loop, main(address))
+    with tempfile.TemporaryDirectory() as folder:
+        tls = certify(Path(folder)) if kind == TLS else None
+        with other_process(loop, tls=tls) as address:
+            figures: dict[str, float] = run_on(loop, main(address))
+    return figures
+
+
+def measure_cpu(loop: str, kind: str, runs: int, scale: int) -> dict[str, float]:
+    """Measures microseconds of CPU time of both sides for a small and a large request and a connection."""
+
+    async def shorten(_peer: Peer, body: bytes) -> bytes:
+        return body[:100]
+
+    async def main(tls: Tls | None) -> dict[str, float]:
+        handlers, client = Handlers(shorten), replace(CLIENT, tls=tls)
+        server = await serve(LOOPBACK, replace(SERVER, tls=tls), lambda _peer: None, handlers, UNLIMITED)
+
+        async def open_one() -> Connection:
+            return await connect(server.address, client, SERVER.peer, encrypt=kind == ENCRYPTED)
+
+        async def reconnect(_connection: Connection, count: int) -> None:
+            for _ in range(count):
+                each = await open_one()
+                each.close()
+                await each.lost
+
+        connection, found = await open_one(), {}
+        for name, work, count in (
+            ("small_us", in_flight, 640 * scale),
+            ("large_us", megabytes, 160 * scale),
+            ("connect_us", reconnect, 20 * scale),
+        ):
+            taken = []
+            for _ in range(runs):
+                began = time.process_time()
+                await work(connection, count)
+                taken.append((time.process_time() - began) / count * 1e6)
+            found[name] = median(taken)
+        connection.close()
+        await server.close()
+        return found
+
+    with tempfile.TemporaryDirectory() as folder:
+        figures: dict[str, float] = run_on(loop, main(certify(Path(folder)) if kind == TLS else None))
     return figures
 
 
@@ -178,15 +238,20 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="use fewer and shorter runs")
     quick = bool(parser.parse_args().quick)
     runs, scale = (1, 2) if quick else (3, 10)
-    wire = {}
+    wire, cpu = {}, {}
     for loop in ("asyncio", "uvloop"):
-        for encrypt in (False, True):
-            name = f"{loop}, {'encrypted' if encrypt else 'MAC'}"
+        for kind in (MAC, ENCRYPTED, TLS):
+            name = f"{loop}, {kind}"
             say(f"wire: {name} ...")
-            wire[name] = measure_wire(loop, encrypt, runs, scale)
+            wire[name] = measure_wire(loop, kind, runs, scale)
+            cpu[name] = measure_cpu(loop, kind, runs, scale)
     head = ("wire", "one by one/s", "64 in flight/s", "MB/s")
     table(
         "over loopback", head, [[name, *(f"{v:,.0f}" for v in row.values())] for name, row in wire.items()]
+    )
+    head = ("CPU time of both sides, us", "100 B", "64 KiB", "connection")
+    table(
+        "in one process", head, [[name, *(f"{v:,.0f}" for v in row.values())] for name, row in cpu.items()]
     )
     stored = {}
     for flush in (Flush.ALWAYS, Flush.NEVER):
@@ -197,9 +262,10 @@ def main() -> None:
     plain, fast = wire["asyncio, MAC"], wire["uvloop, MAC"]
     ratios = {
         "uvloop_over_asyncio": fast["in_flight_per_s"] / plain["in_flight_per_s"],
+        "tls_over_mac": wire["uvloop, TLS"]["megabytes_per_s"] / fast["megabytes_per_s"],
         "encrypted_over_mac": wire["uvloop, encrypted"]["megabytes_per_s"] / fast["megabytes_per_s"],
     }
-    finish("storage", ratios, {"wire": wire, "storage": stored, "quick": quick})
+    finish("storage", ratios, {"wire": wire, "cpu_us": cpu, "storage": stored, "quick": quick})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -244,9 +245,12 @@ def compare(
 looks = st.sampled_from([liveness.FIRST_LOOK, 1, 4, 16])
 
 
-@settings(patient, max_examples=150)
-@given(st.data())
-def test_search_and_oracle_agree_on_dense_networks(data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [40, pytest.param(150, marks=pytest.mark.long)])
+def test_search_and_oracle_agree_on_dense_networks(examples: int) -> None:
+    settings(patient, max_examples=examples)(given(st.data())(_compare_dense))()
+
+
+def _compare_dense(data: st.DataObject) -> None:
     network = data.draw(dense_networks())
     compare(network, data.draw(properties(network)), data.draw(looks))
 

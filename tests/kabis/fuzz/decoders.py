@@ -192,6 +192,7 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     ),
     Handover: st.builds(Handover, known.certified, u64, known.members, known.paths),
     Members: known.members,
+    requests.Handed: st.builds(requests.Handed, known.handovers),
     act.SetMembers: st.builds(act.SetMembers, known.members, u64, known.possessions),
     checkpoint.Known: st.builds(checkpoint.Known, known.certified, known.handovers),
     CertifiedHeader: known.certified,

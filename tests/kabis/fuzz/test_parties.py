@@ -167,6 +167,7 @@ ASKED: dict[requests.Operation, st.SearchStrategy[bytes]] = {
     requests.Operation.EVIDENCE: st.just(b""),
     requests.Operation.MANIFEST: st.just(b""),
     requests.Operation.CHUNK: st.just(requests.ReadChunk(1, 0).encode()),
+    requests.Operation.HANDOVERS: st.just(b""),
 }
 """What a validator is asked."""
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.kabis.chain import CHAIN, batch_of, key_of, submitted
-from tests.kabis.ledger.changing import FOUNDING, Changing, change, member, replaced, seven
-from veristream.kabis.ledger.membership import orders_other_validators
+from tests.kabis.ledger.changing import FOUNDING, Changing, change, member, replaced
 from veristream.kabis.protocol.actions import Hole, SetTopic
 from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.outcomes import Done, Reason, Refused
@@ -76,19 +73,3 @@ def test_parties_that_left_may_still_say_that_they_lack_what_they_vouched_for() 
 
     assert chain.preview(lacking("s1", "s4")) == Refused(Reason.NOT_ABSENT)
     assert chain.preview(lacking("s0", "s1")) == Done()
-
-
-@pytest.mark.parametrize(
-    ("after", "others"),
-    [
-        (WITHOUT["s0"], False),
-        (replaced(FOUNDING, "s1", member("s1", 1)), False),
-        (replaced(FOUNDING, "v0", member("v4")), True),
-        (replaced(FOUNDING, "v0", member("v0", 1)), True),
-        (seven(FOUNDING), True),
-    ],
-)
-def test_changes_of_validators_are_told_from_those_of_storage_parties(after, others) -> None:  # type: ignore[no-untyped-def]
-    signed = Changing().act("admin", change(FOUNDING, after, 5))
-    assert orders_other_validators(signed.encode(), FOUNDING) is others
-    assert not orders_other_validators(batch_of(b"set-members").encode(), FOUNDING)

@@ -21,11 +21,11 @@ from veristream.kabis.cluster.validator_process import main as run_process
 from veristream.kabis.ordering.messages import NO_ROUND, Proposal, Step, Value, Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
+from veristream.kabis.ordering.seats import Signers
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Action, Settings
 from veristream.kabis.protocol.blocks import Block, transactions_root
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.keys import Signer
 
 FLOODED_VOTES = 10
 FLOOD_EVERY_S = 0.02
@@ -50,14 +50,15 @@ class ByzantineNode(Node):
     def __init__(
         self,
         genesis: Genesis,
-        index: int,
-        signer: Signer,
+        index: int,  # it is a founding validator
+        signers: Signers,
         stores: tuple[BlockStore, RecordStore],
         settings: Settings,
         *,
         faults: frozenset[Fault],
     ) -> None:
-        super().__init__(genesis, index, signer, stores, settings)
+        super().__init__(genesis, index, signers, stores, settings)
+        self.index = index
         self._faults = faults
         self._lies = 0
         self._flooded = 0.0

@@ -24,6 +24,7 @@ from veristream.kabis.ordering import asking
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (
     Blocks,
+    Handed,
     Operation,
     Read,
     Status,
@@ -120,6 +121,8 @@ class Validator:
                 return Status(len(self.known), bytes(32), bytes(32), 0, 0, 0, 3, 0, 0).encode()
             case Operation.EVIDENCE:
                 return b"garbage"
+            case Operation.HANDOVERS:
+                return Handed().encode()
 
 
 class World:

@@ -79,6 +79,11 @@ async def alone(folder: Path) -> AsyncIterator[tuple[Node, GuardedRecords]]:
             await node.close()
 
 
+def admit_all(node: Node) -> None:
+    """Lets everybody connect, though the node's own chain has one validator alone."""
+    node.validator.seats.admits = lambda *_: True  # type: ignore[method-assign]
+
+
 def run_alone(folder: Path, test: Callable[[Node, GuardedRecords], object]) -> None:
     async def bounded() -> None:
         async with alone(folder) as (node, records):
@@ -272,7 +277,8 @@ def test_a_disk_that_fails_ends_the_validator_and_nothing_is_told(tmp_path: Path
 
 def test_who_offers_junk_is_sent_away_too(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
-        node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1}
+        admit_all(node)
+        node._indices = {"v0": 0, "v1": 1}
         peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
         node.receive(peer, encode_peer_message(Offer((make_topic(), b"junk"))))
         assert node.authorize(peer) is None  # transactions have their turn later
@@ -305,6 +311,7 @@ def test_offers_wait_only_up_to_a_size(tmp_path: Path, monkeypatch: pytest.Monke
 
     async def test(node: Node, records: GuardedRecords) -> None:
         node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1, "v2": 2}
+        admit_all(node)
         v1, v2 = (Peer(Role.VALIDATOR, name, key_of(name).public) for name in ("v1", "v2"))
         for _ in range(5):
             node.receive(v1, encode_peer_message(Offer((large, large))))
@@ -345,6 +352,7 @@ def test_a_client_whose_transactions_are_large_is_refused(
 def test_an_unknown_kind_of_message_is_dropped_and_not_punished(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
         node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1}
+        admit_all(node)
         peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
         tag = domain_tag("peer-message")
         for kind in (bytes((3,)), bytes((255,)), bytes((2, 4)), bytes((2, 255))):
@@ -361,6 +369,7 @@ def test_who_talks_nonsense_is_sent_away_for_a_while(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
         genesis = make_genesis()
         node.genesis, node._indices = genesis, {"v0": 0, "v1": 1}
+        admit_all(node)
         peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
         assert node.authorize(peer) is None
         with pytest.raises(WireError, match="v1"):
@@ -411,6 +420,7 @@ def test_a_validator_that_passes_on_a_flood_passes_on_the_rest(tmp_path: Path) -
     async def test(node: Node, records: GuardedRecords) -> None:
         node._to_admit = Turns(source_max=Bound(6, 1 << 20), author_max=Bound(4, 1 << 20))
         node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1, "v2": 2}
+        admit_all(node)
         v1, v2 = (Peer(Role.VALIDATOR, name, key_of(name).public) for name in ("v1", "v2"))
         node.receive(v1, encode_peer_message(Offer(tuple(make_batches("alice", 9)))))
         node.receive(v1, encode_peer_message(Offer(tuple(make_batches("bob", 9)))))

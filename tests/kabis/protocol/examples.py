@@ -308,6 +308,7 @@ VALUES: tuple[Encoded, ...] = (
     *(HANDOVER, Handover(CERTIFIED_COMET, U64_MAX, MEMBERS_MAX, ())),
     snapshot.Manifest(BLOCK.header, CERTIFIED, 3, 1, (HANDOVER,)),
     EventReceipt(b"leaf", 1, (digest(20),), SUBMIT, 2, (), CERTIFIED, LEAF_PROOF, CERTIFIED, (HANDOVER,)),
+    *(requests.Handed(), requests.Handed((HANDOVER, HANDOVER))),
     *(Known(CERTIFIED), Known(CERTIFIED, (HANDOVER, HANDOVER))),
     *(Span(0), Span(U64_MAX, U64_MAX), Closing(True, 0), Closing(False, U64_MAX)),
 )

@@ -20,7 +20,7 @@ from veristream.kabis.ledger import rules
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.ordering.validator import ValidatorCore
 from veristream.kabis.protocol.batch import Batch, BatchError
-from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Reason
 from veristream.kabis.protocol.receipts import CommitCertificate
 from veristream_testing.simulation.scenario import STRATEGIES, Crash, Partition
@@ -89,7 +89,7 @@ def accept_a_wrong_previous_hash(patch: pytest.MonkeyPatch) -> None:
 
 def admit_what_nobody_signed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rules, "_require_signed", lambda signed, public, check: None)
-    patch.setattr(rules, "_require_statement", lambda context, statement, digest: None)
+    patch.setattr(rules, "_require_statement", lambda context, statement, digest, public: None)
     patch.setattr(ValidatorCore, "_find_bad_receipt", lambda self, transaction: None)
 
 
@@ -116,7 +116,7 @@ def deliver_without_comparing_the_header(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledge_with_f_receipts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Genesis, "receipts_needed", property(lambda genesis: genesis.faults))
+    patch.setattr(Members, "receipts_needed", property(lambda members: members.faults))
 
 
 def believe_every_block(patch: pytest.MonkeyPatch) -> None:

@@ -124,16 +124,16 @@ class Replica:
 
     async def _submit(self, transaction: bytes) -> None:
         """Submits a transaction until F + 1 validators have taken it."""
-        ordering, genesis = self.channels.ordering, self.follower.genesis
+        ordering, members = self.channels.ordering, self.ledger.members
         taken = 0
-        for number in range(len(genesis.validators)):
+        for number in range(len(members.validators)):
             try:
                 async with asyncio.timeout(SUBMIT_AGAIN_S / 2):
                     await ordering.submit(number, transaction)
             except FAILURES:
                 continue
             taken += 1
-            if taken > genesis.faults:
+            if taken > members.faults:
                 return
 
     async def receipt(self, topic: str, partition: int, index: int) -> EventReceipt:

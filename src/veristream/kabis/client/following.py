@@ -152,7 +152,7 @@ async def is_pruned(ordering: Ordering, follower: Follower) -> bool:
     """Returns whether the follower's next block was pruned, as far as enough validators show."""
     height = follower.ledger.height
     status = await ordering.status()
-    if status.height <= height or status.answered < 2 * follower.genesis.faults + 1:
+    if status.height <= height or status.answered < 2 * follower.ledger.members.faults + 1:
         return False
     if await ordering.read(height + 1, height + 1):
         return False

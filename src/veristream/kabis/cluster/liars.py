@@ -83,12 +83,13 @@ class EquivocatingNode(Node):
     """Sends each vote to half of the others and a contradicting vote to the rest, then both to all."""
 
     def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        if not isinstance(message, Vote) or message.sender != self.index:  # forwarded
+        me = self.validator.seats.identity(message.height) if isinstance(message, Vote) else None
+        if not isinstance(message, Vote) or me is None or message.sender != me.index:  # forwarded
             super()._send(receiver, message)
             return
         other = NOBODYS_BLOCK if message.identifier is None else None
         opposite = replace(message, identifier=other, signature=b"")
-        signature = self.signer.sign(sign_bytes(self.genesis.chain_id, opposite))
+        signature = me.sign(sign_bytes(self.genesis.chain_id, opposite))
         lies = (message, replace(opposite, signature=signature))
         for number in self.links if receiver is None else (receiver,):
             first, second = lies if number % 2 else lies[::-1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.process.monitor import Metric, Reading, read_machine
-from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.storage.chain import ChainView
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.endpoints import Server
@@ -16,13 +16,14 @@ STUCK_S = 30.0
 """A validator is unhealthy if transactions have waited this long for a block."""
 
 
-def read_validator(genesis: Genesis, service: Service, server: Server, folder: Path) -> Reading:
+def read_validator(node: Node, service: Service, server: Server, folder: Path) -> Reading:
     """Reads a validator; it is unhealthy if it cannot reach a quorum, or the chain does not go on."""
     said, machine = service.status(), read_machine(folder)
     age_s = max(0.0, time.time() - said.time_ms / 1000)
-    others = len(genesis.validators) - 1
+    members = node.ledger.members
+    others = len(members.validators) - 1
     problems = list(machine.problems)
-    if said.peers < 2 * genesis.faults:
+    if said.peers < 2 * members.faults:
         problems.append(f"only {said.peers} of {others} other validators are connected")
     if said.waiting and age_s > STUCK_S:
         problems.append(f"no block for {age_s:.0f} s while {said.waiting} transactions wait")

@@ -92,7 +92,7 @@ async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, genesis
     """Fetches blocks, or a snapshot if they are pruned, until the validator may vote; removes the mark."""
     until = read_until(folder)
     if until is None:
-        until = await _find_height(ordering, 2 * genesis.faults + 1) + VOTED_AHEAD
+        until = await _find_height(ordering) + VOTED_AHEAD
         replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
     _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", blocks.height, until)
     while blocks.height < until:
@@ -128,12 +128,12 @@ async def take_snapshot(blocks: BlockStore, ordering: Validators, genesis: Genes
     return taken
 
 
-async def _find_height(ordering: Validators, answers_min: int) -> int:
+async def _find_height(ordering: Validators) -> int:
     """Returns the highest proved height, once enough others have told theirs."""
     while True:
         with suppress(*FAILURES):
             status = await ordering.status()
-            if status.answered >= answers_min:
+            if status.answered >= 2 * ordering.members.faults + 1:
                 return status.height
         await asyncio.sleep(ASK_EVERY_S)
 
@@ -147,8 +147,7 @@ async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK
     It needs one if it has made no progress for a while, and nobody returns its next block although a
     snapshot of a later one exists.
     """
-    client = OrderingClient(node.genesis, identity, ANSWER_S)
-    await client.leave_out(node.index)
+    client = OrderingClient(node.genesis, identity, ANSWER_S, without=node.name)
     try:
         while True:
             height = node.ledger.height

@@ -4,7 +4,11 @@ Run as `python -m veristream.kabis.cluster.validator_process --genesis F --folde
 
 It listens at its address in the genesis, writes it to the ready file when it answers, and stops cleanly on
 SIGTERM or SIGINT. After a kill it loses nothing, and never contradicts its earlier votes. Exits with 0
-after a clean stop, 2 if the arguments are wrong, 3 if the machine fails.
+after a clean stop, 2 if the arguments are wrong or it is no validator any more, 3 if the machine fails.
+
+A validator that is not in the genesis is told where to listen. It follows the chain once its membership is
+ordered, and votes from the height on at which that is in force. For its next key, if one is ordered, it
+looks in the file `key.next` beside its key, which takes the place of `key` once it is in force.
 """
 
 from __future__ import annotations
@@ -36,10 +40,11 @@ from veristream.kabis.cluster.rejoining import (
     rejoin,
     require_votes,
 )
-from veristream.kabis.log.disk.files import replace
+from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.seats import Me, Signers
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.snapshots import Retained, SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore, RecordStore
@@ -50,7 +55,8 @@ from veristream.kabis.process.settings import load_settings
 from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
-from veristream.kabis.protocol.keys import SecretKey, load_key
+from veristream.kabis.protocol.keys import SecretKey, Signer, load_key
+from veristream.kabis.protocol.members import MemberRole
 from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Role
 from veristream.kabis.wire.process import run_process
@@ -59,11 +65,13 @@ from veristream.kabis.wire.tls import Tls
 _LOGGER = logging.getLogger(__name__)
 
 RECORD_SEGMENT_BYTES = 8 << 20
+NEXT = ".next"
+"""What the name of the file of the next key ends with."""
 
 LEAVE_S = 1.0
 """How long the owner of a key that ended may still read, and so learn why."""
 
-MakeNode = Callable[[Genesis, int, SecretKey, tuple[BlockStore, RecordStore], Settings], Node]
+MakeNode = Callable[[Genesis, Me, Signers, tuple[BlockStore, RecordStore], Settings], Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,8 @@ class Options:
     """Arguments of a validator."""
 
     genesis: Genesis
-    index: int
-    key: SecretKey
+    name: str
+    key: Path
     folder: Path
     listen: Address
     ready: Path
@@ -85,12 +93,23 @@ class Options:
     tls: Tls | None = None
 
     @property
-    def name(self) -> str:
-        return self.genesis.validators[self.index].name
+    def me(self) -> Me:
+        """Its position among the founding validators, or else its name."""
+        index = self.genesis.members.index_of(self.name)
+        return self.name if index is None else index
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self.genesis.chain_id, Role.VALIDATOR, self.name, self.key, self.tls)
+    def next_key(self) -> Path:
+        """The file of the key that it will have."""
+        return self.key.with_name(f"{self.key.name}{NEXT}")
+
+    def keys(self) -> tuple[SecretKey, ...]:
+        """Returns its key, and the next one if there is one."""
+        return (load_key(self.key), *([load_key(self.next_key)] if self.next_key.exists() else ()))
+
+    def identity(self, key: Signer) -> Identity:
+        """Returns who it is, with one of its keys."""
+        return Identity(self.genesis.chain_id, Role.VALIDATOR, self.name, key, self.tls)
 
 
 async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
@@ -123,13 +142,14 @@ async def _run_once(options: Options, make_node: MakeNode, stop: asyncio.Event) 
         stores = (BlockStore(blocks, snapshots, retained), RecordStore(records))
         if is_restored(options.folder) and not await _rejoin(options, stores[0], stop):
             return
-        node = make_node(options.genesis, options.index, options.key, stores, options.settings)
+        node = make_node(options.genesis, options.me, options.keys(), stores, options.settings)
+        _settle_key(options, node)
         await _serve(options, node, stop)
 
 
 async def _rejoin(options: Options, blocks: BlockStore, stop: asyncio.Event) -> bool:
     """Waits until a restored validator may vote again; returns False if it is stopped before."""
-    identity = options.identity
+    identity = options.identity(options.keys()[0])
     ordering = open_ordering(options.genesis, identity)
     replace(options.ready, json.dumps({"validator": options.name, "pid": os.getpid()}).encode() + b"\n")
     rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, options.genesis))
@@ -162,7 +182,7 @@ def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
 
 async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
-    identity = options.identity
+    identity = options.identity(node.signer)
     limits = options.process.to_limits()
     frame_bytes_max = TRANSACTION_BYTES_MAX + 1024
     limits = changed(limits, quotas=limits.quotas.of_validator(), client_frame_bytes_max=frame_bytes_max)
@@ -171,7 +191,8 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))
     joining = asyncio.create_task(join_by_snapshot(node, identity))
-    ends: list[asyncio.Future[Any]] = [stopping, leaving, joining, node.failed]
+    changing = asyncio.create_task(_watch_membership(options, node))
+    ends: list[asyncio.Future[Any]] = [stopping, leaving, joining, changing, node.failed]
     try:
         node.start(options.tls)
         state = {"validator": options.name, "address": str(server.address), "pid": os.getpid()}
@@ -179,18 +200,58 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
         _LOGGER.info(
             "validator %s listens at %s, height %d", options.name, server.address, node.ledger.height
         )
-        read = partial(read_validator, options.genesis, service, server, options.folder)
+        read = partial(read_validator, node, service, server, options.folder)
         async with monitored(options.metrics_port, options.name, read):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for end in (node.failed, leaving, joining):
+        for end in (node.failed, leaving, joining, changing):
             if end.done():
                 end.result()
     finally:
         stopping.cancel()
         leaving.cancel()
         joining.cancel()
+        changing.cancel()
         await server.close()
         await node.close()
+
+
+def _settle_key(options: Options, node: Node) -> None:
+    """Replaces the key by the next one if that is in force; raises ModelError if it has no key in force."""
+    seats = node.validator.seats
+    named = [party.public for party in seats.named()]
+    if not named:
+        return
+    if options.next_key.exists() and load_key(options.next_key).public == named[0]:
+        options.next_key.replace(options.key)
+        flush_folder(options.key.parent)
+        _LOGGER.info("the next key of %s is in force", options.name)
+    elif not any(seats.has(public) for public in named):
+        raise ModelError(
+            f"the key is not that of {options.name!r} in the genesis or on the ledger",
+            hint="name its own key file with --key",
+        )
+
+
+async def _watch_membership(options: Options, node: Node) -> None:
+    """Returns when others know the validator by another key, so that it starts again with that.
+
+    Raises ModelError a moment after it has left, so that others still get its last votes and blocks.
+    """
+    seats = node.validator.seats
+    known_by = seats.signer.public
+    while True:
+        left_at = seats.left_at
+        if left_at is not None:
+            await asyncio.sleep(LEAVE_S)
+            raise ModelError(
+                f"{options.name} is no longer a validator since height {left_at}",
+                hint="its folder may be deleted; an admin can add it again",
+            )
+        if any(not seats.has(party.public) for party in seats.named()) and options.next_key.exists():
+            seats.learn(load_key(options.next_key))
+        if seats.signer.public != known_by:
+            return
+        await node.wait_for_block()
 
 
 async def _dismiss(node: Node, server: Server) -> None:
@@ -206,9 +267,9 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser = argparse.ArgumentParser(prog="veristream.kabis.cluster.validator_process", description=__doc__)
     parser.add_argument("--genesis", type=Path, required=True, help="genesis file of the chain")
     parser.add_argument("--folder", type=Path, required=True, help="folder of blocks and votes")
-    parser.add_argument("--name", required=True, help="name of this validator in the genesis")
+    parser.add_argument("--name", required=True, help="name of this validator")
     parser.add_argument("--key", type=Path, help="file of its secret key; by default FOLDER/key")
-    parser.add_argument("--listen", help="HOST:PORT; by default the address in the genesis")
+    parser.add_argument("--listen", help="HOST:PORT; by default its address in the genesis")
     parser.add_argument("--ready", type=Path, help="file to write when it answers; by default FOLDER/ready")
     parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
     parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
@@ -218,15 +279,15 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--settings", type=Path, help="kabis.toml with limits and more")
     parser.add_argument("--metrics-port", type=int, default=0, help="loopback port of /metrics and /health")
     given = parser.parse_args(arguments)
-    genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
-    index = _find_validator(genesis, given.name, key)
+    genesis, key = load_genesis(given.genesis), given.key or given.folder / "key"
+    load_key(key)
     process = load_settings(given.settings)
     return Options(
         genesis=genesis,
-        index=index,
+        name=given.name,
         key=key,
         folder=given.folder,
-        listen=_parse(given.listen or genesis.validators[index].address, given.name),
+        listen=_find_address(genesis, given.name, given.listen),
         ready=given.ready or given.folder / "ready",
         flush=Flush(given.flush),
         anonymous=given.anonymous,
@@ -237,20 +298,19 @@ def read_options(arguments: Sequence[str]) -> Options:
     )
 
 
-def _find_validator(genesis: Genesis, name: str, key: SecretKey) -> int:
-    """Returns the validator's number; raises ModelError if a validator has no address."""
-    names = [party.name for party in genesis.validators]
-    if name not in names:
-        raise ModelError(f"the genesis has no validator {name!r}", hint=f"it has {', '.join(names)}")
-    index = names.index(name)
-    if genesis.validators[index].public != key.public:
+def _find_address(genesis: Genesis, name: str, listen: str | None) -> Address:
+    """Returns where to listen; raises ModelError if that, or where another validator does, is not said."""
+    me = genesis.members.find(MemberRole.VALIDATOR, name)
+    if me is None and listen is None:
+        names = ", ".join(party.name for party in genesis.validators)
         raise ModelError(
-            f"the key is not that of {name!r} in the genesis", hint="name its own key file with --key"
+            f"the genesis has no validator {name!r}",
+            hint=f"it has {names}; a later validator needs --listen HOST:PORT",
         )
     for party in genesis.validators:
         if party.name != name:
             _parse(party.address, party.name)
-    return index
+    return _parse(listen or ("" if me is None else me.address), name)
 
 
 def _parse(address: str, name: str) -> Address:

@@ -14,7 +14,6 @@ from operator import itemgetter
 
 from veristream.kabis.ledger.context import Context
 from veristream.kabis.protocol.actions import SetMembers
-from veristream.kabis.protocol.codec import DecodeError, domain_tag
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.members import (
     MemberRole,
@@ -26,9 +25,7 @@ from veristream.kabis.protocol.members import (
     member_possession_bytes,
 )
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, RefusedError, require
-from veristream.kabis.protocol.transactions import Signed, decode_transaction
 
-_CHANGE_TAG = domain_tag(SetMembers.KIND)
 CHANGE_LEAST = 2
 """How many heights after the block that orders it a change is in force at the earliest."""
 CHANGE_MOST = 1_000
@@ -111,20 +108,3 @@ def find_storage_key(context: Context, name: str, height: int) -> bytes | None:
         if party is not None:
             return party.public
     return None
-
-
-def orders_other_validators(encoded: bytes, before: Members) -> bool:
-    """Returns whether a transaction orders members with other validators, or another F."""
-    if _CHANGE_TAG not in encoded:
-        return False
-    try:
-        match decode_transaction(encoded):
-            case Signed(action=SetMembers(members)):
-                present, ordered = (
-                    [(party.name, party.public) for party in each.validators] for each in (before, members)
-                )
-                return present != ordered or members.faults != before.faults
-            case _:
-                return False
-    except DecodeError:
-        return False

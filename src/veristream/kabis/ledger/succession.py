@@ -98,6 +98,11 @@ class Succession:
         number = bisect_right(self._begun, height)
         return self._handovers[number - 1].members if number else self._founding
 
+    @property
+    def latest(self) -> Members:
+        """The last members that are known, which may not be in force yet."""
+        return self._handovers[-1].members if self._handovers else self._founding
+
     def until(self, height: int) -> tuple[Handover, ...]:
         """Returns the handovers that somebody needs for the heights up to this one."""
         return self._handovers[: bisect_right(self._begun, height)]

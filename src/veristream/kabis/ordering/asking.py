@@ -1,7 +1,8 @@
 """Queries several untrusted validators: blocks from one at a time, heights from a quorum.
 
 A block is accepted because of its certificate. If a validator has nothing new, does not answer, is slow or
-returns a false block, the next one is asked. So is it if a validator keeps returning few blocks although
+returns a false block, the next one is asked. Changes of the members are followed by the handovers that
+validators return. So is it if a validator keeps returning few blocks although
 more are decided: it may be slow on purpose. No call waits for all validators. `OrderingClient` and
 `CometOrdering` implement the requests to one validator.
 """
@@ -20,7 +21,9 @@ from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.channels.interfaces import OrderingStatus
+from veristream.kabis.ledger.certified import ReceiptError
 from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, verify_manifest
+from veristream.kabis.ledger.succession import Handover, Succession
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
@@ -41,6 +44,8 @@ TURN_S = 1.0
 LOOK_EVERY_S = 5.0
 """How often a follower asks for the height of the chain."""
 UNREACHED_S = 0.1
+LEARN_EVERY_S = 1.0
+"""How often validators are asked for changes of the members at most."""
 AVOIDED_S = 10.0
 """How long a validator that failed is asked only if all others failed too."""
 
@@ -75,9 +80,13 @@ class Validators(ABC):
 
     def __init__(self, genesis: Genesis) -> None:
         self._genesis = genesis
+        self.members = genesis.members
+        """The latest known members, pending ones included; requests name validators by their position."""
+        self._succession = Succession(genesis)
         self._verify = Remembering(verify_signature)
         self._preferred = random.randrange(len(genesis.validators))
         self._avoided_until = [0.0] * len(genesis.validators)
+        self._learned_s: float | None = None
         self._preferred_since = 0.0
         self._chunk_s = CHUNK_S
         self._reported = 0  # the last height that `status` returned
@@ -109,6 +118,17 @@ class Validators(ABC):
     async def _chunk_of(self, validator: int, height: int, number: int) -> bytes:
         """Returns a chunk of a validator's snapshot, unchecked."""
         raise RequestError("these validators have no snapshots")
+
+    async def _handovers_of(self, validator: int) -> Sequence[Handover]:
+        """Returns the changes of the members that a validator knows, unchecked."""
+        raise RequestError("these validators do not change")
+
+    async def _handovers_of_anyone(self) -> Sequence[Sequence[Handover]]:
+        """Returns what those know who listen at the validators' addresses, whatever keys they have."""
+        return ()
+
+    def _turn_to_members(self) -> None:  # noqa: B027 (validators that do not change need none)
+        """Connects to the validators among `members`, which have changed."""
 
     @abstractmethod
     def _is_reached(self, validator: int) -> bool:
@@ -142,7 +162,7 @@ class Validators(ABC):
         """Returns the decided blocks from `first` to `last`, up to the last one that a validator has."""
         found: list[CertifiedBlock] = []
         failures = 0
-        while first + len(found) <= last and failures < len(self._genesis.validators):
+        while first + len(found) <= last and failures < len(self.members.validators):
             more = await self._read_some(first + len(found), last, 0)
             found += more
             failures = 0 if more else failures + 1
@@ -160,6 +180,8 @@ class Validators(ABC):
                 async for certified in self._read_from(validator, first, last, wait_ms):
                     good.append(self._check(certified, first + len(good)))
         except FAILURES:
+            if await self.learn():
+                return good  # the certificate may be that of new validators
             self._avoid(validator)
             await asyncio.sleep(0.01)  # do not spin on a validator that refuses immediately
         else:
@@ -190,10 +212,50 @@ class Validators(ABC):
         if (certificate.height, certificate.block_id, header.height) != (height, header.block_id(), height):
             raise LyingPartyError("a block or a certificate of another height")
         try:
-            certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
+            keys = self._succession.at(height).validator_keys
+            certificate.verify(self._genesis.chain_id, keys, self._verify)
         except CertificateError as error:
             raise LyingPartyError(f"a block that was not decided: {error}") from error
         return certified
+
+    # Members
+
+    @property
+    def handovers(self) -> Sequence[Handover]:
+        """The changes of the members that are known, verified."""
+        return self._succession.handovers
+
+    async def learn(self) -> bool:
+        """Asks for changes of the members, now and then; returns whether there is one that was not known.
+
+        F + 1 validators answer, one of which is correct. If none can be reached under its key, whoever
+        listens at their addresses is asked: a handover proves itself.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._learned_s is not None and now - self._learned_s < LEARN_EVERY_S:
+            return False
+        self._learned_s, known = now, len(self._succession.handovers)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                for handovers in await self._ask_many(self._handovers_of, self.members.faults + 1):
+                    self._take_handovers(handovers)
+        except FAILURES:
+            for handovers in await self._handovers_of_anyone():
+                self._take_handovers(handovers)
+        return len(self._succession.handovers) > known
+
+    def _take_handovers(self, handovers: Sequence[Handover]) -> None:
+        """Adds what the handovers prove, and asks the latest members from now on."""
+        try:
+            self._succession.extend(handovers, self._verify)
+        except ReceiptError as error:
+            _LOGGER.warning("a validator returned a false change of the members: %s", error)
+        latest = self._succession.latest
+        if latest != self.members:
+            self.members = latest
+            self._avoided_until = [0.0] * len(latest.validators)
+            self._preferred %= len(latest.validators)
+            self._turn_to_members()
 
     # Snapshots
 
@@ -209,7 +271,7 @@ class Validators(ABC):
         in the log, and left for another. So is one that takes too long, and one whose snapshot is too
         large, which it may say truthfully. `moved` is called at each progress.
         """
-        asked = (self._offered(number) for number in range(len(self._genesis.validators)))
+        asked = (self._offered(number) for number in range(len(self.members.validators)))
         offers = [offer for offer in await asyncio.gather(*asked) if offer is not None]
         was_late = False
         for validator, manifest in self._arrange([each for each in offers if self._is_usable(each, above)]):
@@ -237,6 +299,7 @@ class Validators(ABC):
             return False
         try:
             verify_manifest(self._genesis, manifest, self._verify)
+            self._take_handovers(manifest.handovers)
         except FalseSnapshotError as error:
             self._reject(validator, error)
             return False
@@ -251,7 +314,8 @@ class Validators(ABC):
         self._avoid(validator)
 
     def _name(self, validator: int) -> str:
-        return self._genesis.validators[validator].name
+        names = [party.name for party in self.members.validators]
+        return names[validator] if validator < len(names) else f"validator {validator}"
 
     def _arrange(self, offers: Sequence[Offer]) -> list[Offer]:
         """Returns offers by height, the newest first; dubious ones come after all others.
@@ -260,7 +324,7 @@ class Validators(ABC):
         chunks as F + 1 of them do: one correct validator has so many, and lies about sizes cost memory.
         """
         claims = sorted((manifest.chunks for _, manifest in offers), reverse=True)
-        likely = 2 * claims[min(self._genesis.faults, len(claims) - 1)] if claims else 0
+        likely = 2 * claims[min(self.members.faults, len(claims) - 1)] if claims else 0
         now = asyncio.get_running_loop().time()
 
         def rank(offer: Offer) -> tuple[bool, bool, int]:
@@ -295,7 +359,9 @@ class Validators(ABC):
         A height is accepted if F + 1 validators claim it, or if one returns its block. If fewer than
         2 F + 1 answer in time, their answers are used; raises TimeoutError if none answers.
         """
-        faults = self._genesis.faults
+        if self._learned_s is None:
+            await self.learn()
+        faults = self.members.faults
         claims = sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
         believed, _ = claims[min(faults, len(claims) - 1)]
         ahead = [self._prove(validator, height) for height, validator in claims if height > believed]
@@ -312,7 +378,7 @@ class Validators(ABC):
             while not await self._prove(validator, height):
                 await asyncio.sleep(UNREACHED_S)
 
-        await self._ask_many(reach, 2 * self._genesis.faults + 1)
+        await self._ask_many(reach, 2 * self.members.faults + 1)
 
     async def _claim(self, validator: int) -> tuple[int, int]:
         return (await self.status_of(validator)).height, validator
@@ -329,7 +395,7 @@ class Validators(ABC):
         return 0
 
     async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
-        tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self._genesis.validators))}
+        tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self.members.validators))}
         answers: list[Value] = []
         problems: list[BaseException] = []
         try:
@@ -350,9 +416,9 @@ class Validators(ABC):
     def _explain(self, problems: Sequence[BaseException]) -> BaseException:
         """Returns why no validator answered; a refusal only if more than F refuse."""
         refused = [problem for problem in problems if isinstance(problem, PeerRefusedError)]
-        if len(refused) > self._genesis.faults:
+        if len(refused) > self.members.faults:
             (reason, count), *_ = Counter(map(_printable, refused)).most_common(1)
-            agreed = count > self._genesis.faults  # so that a correct validator says it
+            agreed = count > self.members.faults  # so that a correct validator says it
             return PeerRefusedError(reason if agreed else "they give different reasons")
         others = [problem for problem in problems if problem not in refused]
         return others[-1] if others else TimeoutError("no validator answers")

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
-from veristream.kabis.channels.failures import decode_answer
+from veristream.kabis.channels.failures import FAILURES, decode_answer
 from veristream.kabis.ledger.snapshot import Manifest
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import (
     Blocks,
     Evidence,
+    Handed,
     Operation,
     Read,
     ReadChunk,
@@ -25,8 +28,17 @@ from veristream.kabis.ordering.requests import (
 )
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.wire.endpoints import Address, Backoff, Client, connect
+from veristream.kabis.wire.endpoints import (
+    Address,
+    Backoff,
+    Client,
+    Connection,
+    Places,
+    RequestError,
+    connect,
+)
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 READ_BYTES = 2 << 20
@@ -42,15 +54,38 @@ class OrderingClient(Validators):
         timeout_s: float = 5.0,
         *,
         addresses: Mapping[str, Address] | None = None,
+        without: str = "",
     ) -> None:
+        """Connects to all validators but one of the name `without`, such as the caller itself."""
         super().__init__(genesis)
+        self._identity = identity
         self._timeout_s = timeout_s
-        self._links = []
-        for party in genesis.validators:
-            server = Peer(Role.VALIDATOR, party.name, party.public)
-            address = (addresses or {}).get(party.name) or Address.parse(party.address)
-            call = partial(connect, address, identity, server)
-            self._links.append(Client(call, random.random, Backoff(0.02, 1.0)))
+        self._addresses = {name: str(address) for name, address in (addresses or {}).items()}
+        self._founding = {party.name: party.address for party in genesis.validators}
+        self._without = without
+        self._known: dict[Party, Client] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._turn_to_members()
+
+    def _turn_to_members(self) -> None:
+        parties = [party for party in self.members.validators if party.name != self._without]
+        for gone in [party for party in self._known if party not in parties]:
+            closing = asyncio.get_running_loop().create_task(self._known.pop(gone).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        for party in parties:
+            if party not in self._known:
+                call = partial(self._call, self._places(party), party)
+                self._known[party] = Client(call, random.random, Backoff(0.02, 1.0))
+        self._links = [self._known.get(party) for party in self.members.validators]
+
+    def _places(self, party: Party) -> Places:
+        fixed = self._addresses.get(party.name)
+        return Places(fixed) if fixed else Places(party.address, self._founding.get(party.name, ""))
+
+    async def _call(self, places: Places, party: Party | None) -> Connection:
+        server = None if party is None else Peer(Role.VALIDATOR, party.name, party.public)
+        return await connect(places.take(), self._identity, server)
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
         return decode_answer(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))
@@ -75,11 +110,31 @@ class OrderingClient(Validators):
     async def _chunk_of(self, validator: int, height: int, number: int) -> bytes:
         return await self._ask(validator, Operation.CHUNK, ReadChunk(height, number).encode())
 
+    async def _handovers_of(self, validator: int) -> Sequence[Handover]:
+        body = await self._ask(validator, Operation.HANDOVERS, b"")
+        return decode_answer(Handed.decode, body).handovers
+
+    async def _handovers_of_anyone(self) -> Sequence[Sequence[Handover]]:
+        found: list[Sequence[Handover]] = []
+        for party in self.members.validators:
+            with suppress(*FAILURES):
+                connection = await self._call(self._places(party), None)
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        body = await connection.request(bytes((Operation.HANDOVERS,)))
+                    found.append(decode_answer(Handed.decode, body).handovers)
+                finally:
+                    connection.close()
+        return found
+
     def _is_reached(self, validator: int) -> bool:
-        return self._links[validator].connected
+        link = self._links[validator]
+        return link is not None and link.connected
 
     async def _ask(self, validator: int, operation: Operation, body: bytes, wait_s: float = 0.0) -> bytes:
-        link = self._links[validator]
+        link = self._links[validator] if validator < len(self._links) else None
+        if link is None:
+            raise RequestError(f"validator {validator} is not asked")
         try:
             return await link.request(bytes((operation,)) + body, self._timeout_s + wait_s)
         except TimeoutError:
@@ -87,9 +142,5 @@ class OrderingClient(Validators):
                 raise link.problem from None
             raise
 
-    async def leave_out(self, validator: int) -> None:
-        """Closes the connection to one validator for good, such as to oneself."""
-        await self._links[validator].close()
-
     async def close(self) -> None:
-        await asyncio.gather(*(link.close() for link in self._links))
+        await asyncio.gather(*(link.close() for link in self._known.values()), *self._closing)

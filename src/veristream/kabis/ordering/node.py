@@ -34,6 +34,7 @@ from veristream.kabis.ordering.peers import (
     decode_peer_message,
     encode_peer_message,
 )
+from veristream.kabis.ordering.seats import Me, Signers
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.turns import Bound, Turns
 from veristream.kabis.ordering.validator import (
@@ -53,10 +54,10 @@ from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.outcomes import Outcome, Reason, Refused
 from veristream.kabis.wire.endpoints import (
-    Address,
     Backoff,
     Client,
     Connection,
+    Places,
     RequestError,
     WireError,
     connect,
@@ -92,14 +93,13 @@ class Node:
     def __init__(
         self,
         genesis: Genesis,
-        index: int,
-        signer: Signer,
+        me: Me,
+        signers: Signers,
         stores: tuple[BlockStore, RecordStore],
         settings: Settings,
     ) -> None:
         self.genesis = genesis
-        self.index = index
-        self.signer = signer
+        self._me, self._signers = me, signers
         self.blocks, self.records = stores
         self.links: dict[int, Client] = {}
         self.contradictions = 0
@@ -109,7 +109,11 @@ class Node:
         self.published = self.blocks.height
         self._loop = asyncio.get_running_loop()
         self._indices = {party.name: number for number, party in enumerate(genesis.validators)}
-        self._banned_until: dict[str, float] = {}
+        """The numbers of validators in this process: later ones get the next free number."""
+        self._tls: Tls | None = None
+        self._linked: dict[str, tuple[Party, ...]] = {}
+        self._unlinking: set[asyncio.Task[None]] = set()
+        self._banned_until: dict[bytes, float] = {}
         self._outbox = Outbox()
         self._offers: list[bytes] = []
         self._to_admit: Turns[Callable[[], None]] = Turns(
@@ -128,25 +132,29 @@ class Node:
         ledger = self.blocks.open(self.genesis, check)
         trust.blindly = False
         memory = self.records.recover(ledger.height + 1)
-        return ValidatorCore(self.index, self.signer, ledger, self.blocks.load, memory, settings, check)
+        return ValidatorCore(self._me, self._signers, ledger, self.blocks.load, memory, settings, check)
 
     @property
     def ledger(self) -> Ledger:
         """The ledger after the last block."""
         return self.validator.ledger
 
+    @property
+    def name(self) -> str:
+        """The name of this validator."""
+        return self.validator.seats.name
+
+    @property
+    def signer(self) -> Signer:
+        """The key by which others know this validator now."""
+        return self.validator.seats.signer
+
     # Start and stop
 
     def start(self, tls: Tls | None = None) -> None:
         """Connects to the other validators and joins the consensus."""
-        me = self.genesis.validators[self.index]
-        identity = Identity(self.genesis.chain_id, Role.VALIDATOR, me.name, self.signer, tls)
-        random = Random(self.signer.public)  # spreads the connection attempts of different validators
-        for number, party in enumerate(self.genesis.validators):
-            if number != self.index:
-                self.links[number] = Client(
-                    partial(_call, party, identity), random.random, Backoff(0.02, 1.0)
-                )
+        self._tls = tls
+        self._link()
         for work in (self._flush_records(), self._flush_blocks(), self._tick()):
             self._tasks.append(self._loop.create_task(self._guard(work)))
         self._take(self.validator.begin)
@@ -157,8 +165,42 @@ class Node:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(link.close() for link in self.links.values()))
+        await asyncio.gather(*(link.close() for link in self.links.values()), *self._unlinking)
         self._flushers.shutdown()
+
+    def _link(self) -> None:
+        """Connects to the validators in force, to pending ones, and for a while to those that have left."""
+        others = self.validator.seats.others()
+        if others == self._linked:
+            return
+        for name in [
+            name for name, parties in self._linked.items() if {*others.get(name, ())} != {*parties}
+        ]:
+            closing = self._loop.create_task(self.links.pop(self._number_of(name)).close())
+            self._unlinking.add(closing)
+            closing.add_done_callback(self._unlinking.discard)
+        random = Random(self.signer.public)  # spreads the connection attempts of different validators
+        founding = {party.name: party.address for party in self.genesis.validators}
+        for name, parties in others.items():
+            if {*self._linked.get(name, ())} != {*parties}:
+                places = Places(*(party.address for party in parties), founding.get(name, ""))
+                call = partial(self._call, parties, places)
+                self.links[self._number_of(name)] = Client(call, random.random, Backoff(0.02, 1.0))
+        self._linked = others
+        self.validator.others = tuple(sorted(self.links))
+
+    async def _call(self, parties: tuple[Party, ...], places: Places) -> Connection:
+        """Connects to a validator; tries all keys and addresses that it may have in turn."""
+        attempt = places.taken
+        party = parties[attempt % len(parties)]
+        key = self.validator.seats.key(attempt // len(parties))
+        identity = Identity(self.genesis.chain_id, Role.VALIDATOR, self.name, key, self._tls)
+        return await connect(
+            places.take(2 * len(parties)), identity, Peer(Role.VALIDATOR, party.name, party.public)
+        )
+
+    def _number_of(self, name: str) -> int:
+        return self._indices.setdefault(name, len(self._indices))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """Fails the whole node if a part of it fails: half a validator is worse than none."""
@@ -181,10 +223,9 @@ class Node:
 
     def authorize(self, peer: Peer) -> str | None:
         """Returns why a validator is refused, or None."""
-        index = self._indices.get(peer.name)
-        if index is None or self.genesis.validators[index].public != peer.public or index == self.index:
+        if not self.validator.seats.admits(peer.name, peer.public):
             return f"{peer.name!r} is not a validator of this chain with this key"
-        if self._is_banned(peer.name):
+        if self._is_banned(peer):
             return "banned for a while for an invalid message"
         return None
 
@@ -192,31 +233,33 @@ class Node:
         """Handles a message of another validator; an invalid message ends the connection."""
         if peer.role is not Role.VALIDATOR:
             raise WireError("only validators may send messages here")
-        if self._is_banned(peer.name):
+        if self._is_banned(peer):
             raise WireError(f"{peer.name}: invalid message")
         try:
             message = decode_peer_message(body)
             if isinstance(message, Offer):
-                self._take_later(peer.name, message)
+                self._take_later(peer, message)
             else:
                 self._hear(peer.name, message)
         except UnknownKindError:
             self.unknown += 1  # of a newer version, which manages without an answer
         except (MessageError, DecodeError) as error:
-            self._ban(peer.name)
+            self._ban(peer)
             raise WireError(f"{peer.name}: {error}") from error
 
     def _hear(self, name: str, message: PeerMessage) -> None:
-        sender = self._indices[name]
+        sender = self._number_of(name)
         self._take(lambda now_ms: self.validator.hear(sender, message, now_ms))
 
-    def _take_later(self, name: str, offer: Offer) -> None:
+    def _take_later(self, peer: Peer, offer: Offer) -> None:
+        name = peer.name
+
         def hear(encoded: bytes) -> None:
             try:
                 self._hear(name, Offer((encoded,)))
             except MessageError as error:
                 _LOGGER.info("%s: %s", name, error)
-                self._ban(name)  # its next message ends the connection
+                self._ban(peer)  # its next message ends the connection
 
         for encoded in offer.transactions:
             self._admit_soon((name, find_author(encoded)), partial(hear, encoded), len(encoded))
@@ -237,11 +280,12 @@ class Node:
                 self._loop.call_soon(self._admit_some)
                 return
 
-    def _ban(self, name: str) -> None:
-        self._banned_until[name] = self._loop.time() + BANNED_S
+    def _ban(self, peer: Peer) -> None:
+        """Bans the key, so that whoever has stolen a former one bans nobody else."""
+        self._banned_until[peer.public] = self._loop.time() + BANNED_S
 
-    def _is_banned(self, name: str) -> bool:
-        return self._banned_until.get(name, 0.0) > self._loop.time()
+    def _is_banned(self, peer: Peer) -> bool:
+        return self._banned_until.get(peer.public, 0.0) > self._loop.time()
 
     async def admit(self, transaction: bytes, sender: str) -> Outcome:
         """Admits a client's transaction when the client's turn comes, and returns the expected outcome."""
@@ -329,6 +373,7 @@ class Node:
     def _store(self, committed: Committed) -> None:
         certificate = to_commit_certificate(committed.commit.certificate)
         self.blocks.append(CertifiedBlock(committed.block, certificate))
+        self._link()
         due = self.blocks.decided(self.ledger, CertifiedHeader(committed.block.header, certificate))
         if due is not None and (self._snapshotting is None or self._snapshotting.done()):
             self._snapshotting = self._loop.create_task(self._guard(self._write_snapshot(*due)))
@@ -379,8 +424,10 @@ class Node:
 
     def _send(self, receiver: int | None, message: PeerMessage) -> None:
         body = encode_peer_message(message)
-        for number in self.links if receiver is None else (receiver,):
-            self.links[number].send_now(body)
+        for number in tuple(self.links) if receiver is None else (receiver,):
+            link = self.links.get(number)  # it may have left since it asked
+            if link is not None:
+                link.send_now(body)
 
     async def _flush_records(self) -> None:
         while True:
@@ -424,8 +471,3 @@ class _Trust:
     def __call__(self, public: bytes, message: bytes, signature: bytes) -> None:
         if not self.blindly:
             verify_signature(public, message, signature)
-
-
-async def _call(party: Party, identity: Identity) -> Connection:
-    server = Peer(Role.VALIDATOR, party.name, party.public)
-    return await connect(Address.parse(party.address), identity, server)

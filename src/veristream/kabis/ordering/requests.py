@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Annotated, assert_never
 
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.succession import Handovers
 from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.protocol.fields import U32, U64, Digest, Name, at_most, blob, text
@@ -28,6 +29,7 @@ class Operation(IntEnum):
     EVIDENCE = 4
     MANIFEST = 5
     CHUNK = 6
+    HANDOVERS = 7
 
 
 def split_request(body: bytes) -> tuple[Operation, bytes]:
@@ -63,6 +65,13 @@ class Blocks(Coded, kind="ordering-blocks", bytes_max=16 << 20):
     blocks: Annotated[
         tuple[Annotated[bytes, blob(CERTIFIED_BYTES_MAX)], ...], at_most(BLOCKS_PER_ANSWER_MAX)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Handed(Coded, kind="ordering-handovers", bytes_max=8 << 20):
+    """All changes of the members, each proved by the members before it."""
+
+    handovers: Handovers = ()
 
 
 @dataclass(frozen=True, slots=True)

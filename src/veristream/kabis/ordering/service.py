@@ -95,6 +95,8 @@ class Service:
                 return Later(self._manifest)
             case requests.Operation.CHUNK:
                 return Later(partial(self._chunk, requests.ReadChunk.decode(rest)))
+            case requests.Operation.HANDOVERS:
+                return Later(requests.Handed(self._node.ledger.succession.handovers).encode)
             case _:
                 assert_never(operation)
 

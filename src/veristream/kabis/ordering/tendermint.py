@@ -77,12 +77,16 @@ class Identity:
 
 @dataclass(slots=True)
 class Tendermint:
-    """The consensus state of one validator; fields have the paper's names."""
+    """The consensus state of one validator; fields have the paper's names.
+
+    With `identify`, who it is and who else votes depends on the height; `identity` is that of its height.
+    """
 
     identity: Identity
     application: Application
     durations: Durations = Durations()
     memory: Memory = field(default_factory=Memory)
+    identify: Callable[[int], Identity] | None = None
 
     height: int = NO_HEIGHT
     round: int = 0
@@ -128,19 +132,24 @@ class Tendermint:
         """Marks this height as decided, here or by others; `Start` begins the next one."""
         self.height, self.running = height, False
         if self.next_log.height != height + 1:
-            self.next_log = MessageLog(height + 1, self.identity.committee)
+            self.next_log = MessageLog(height + 1, self._committee(height + 1))
 
     def _start(self, height: int) -> None:
         """Lines 10 and 52-54."""
         if height <= self.height:  # decided or running
             return
         self.height, self.running = height, True
+        if self.identify is not None:
+            self.identity = self.identify(height)
         self.memory.forget_before(height)
         self._verdicts.clear()
         following = self.next_log.height == height
         self.log = self.next_log if following else MessageLog(height, self.identity.committee)
-        self.next_log = MessageLog(height + 1, self.identity.committee)
+        self.next_log = MessageLog(height + 1, self._committee(height + 1))
         self._go_on()
+
+    def _committee(self, height: int) -> Committee:
+        return (self.identity if self.identify is None else self.identify(height)).committee
 
     def _go_on(self) -> None:
         """Line 10; a restarted validator resumes this height in the step of its last message."""
@@ -189,10 +198,10 @@ class Tendermint:
                 assert_never(message)
 
     def _take_signed(self, message: Signed) -> None:
-        if isinstance(message, Proposal) and not self._is_well_placed(message):
-            return
         log = self._log_of(message.height)
         if log is None:
+            return
+        if isinstance(message, Proposal) and not self._is_well_placed(message, log.committee):
             return
         contradiction = log.add(message)
         if contradiction is not None:
@@ -200,8 +209,8 @@ class Tendermint:
         if isinstance(message, Proposal) and message.proof is not None:
             self._take_proof(message.proof)
 
-    def _is_well_placed(self, proposal: Proposal) -> bool:
-        committee = self.identity.committee
+    @staticmethod
+    def _is_well_placed(proposal: Proposal, committee: Committee) -> bool:
         if proposal.sender != committee.proposer(proposal.height, proposal.round):
             return False
         return proof_fits(proposal) and (proposal.proof is None or proposal.proof.is_quorum(committee))
@@ -214,7 +223,7 @@ class Tendermint:
     def _take_proof(self, proof: Certificate) -> None:
         """A proof-of-lock counts as its prevotes, but is kept as a whole so that no vote displaces it."""
         log = self._log_of(proof.height)
-        if log is not None and proof.step is Step.PREVOTE and proof.is_quorum(self.identity.committee):
+        if log is not None and proof.step is Step.PREVOTE and proof.is_quorum(log.committee):
             log.add_proof(proof)
 
     def _take_commit(self, commit: Commit) -> None:

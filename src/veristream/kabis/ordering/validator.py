@@ -8,6 +8,9 @@ effect, a proposal that contains one, or F + 1 validators that have started it. 
 blocks. If messages about a height keep arriving, it starts after a while, because we may have missed
 something: a single Byzantine validator can cause at most one empty block a second or so.
 
+*Changes of the members.* Each height is decided by the validators that are in force at it (`seats`). One
+that is not only observes: it takes decided blocks, and votes from the height on at which it is in force.
+
 *Catching up.* A validator that makes no progress asks the others in turn for decided blocks; one that hears
 of a much later height asks at once. A decided block is accepted from anyone because of its certificate.
 """
@@ -19,30 +22,28 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
-from veristream.kabis.ledger.membership import orders_other_validators
 from veristream.kabis.ordering import interface
 from veristream.kabis.ordering.durable import Memory
-from veristream.kabis.ordering.evidence import LateVotes, to_evidence
+from veristream.kabis.ordering.log import LateVotes, to_evidence
 from veristream.kabis.ordering.mempool import Limits, Mempool
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
     Certificate,
     Commit,
-    Committee,
     Message,
     MessageError,
     Proposal,
     Step,
     Value,
-    Verifier,
     Vote,
     height_of,
 )
 from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
-from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.ordering.seats import Me, Seats, Signers
+from veristream.kabis.ordering.tendermint import Application, Durations, Tendermint
 from veristream.kabis.protocol.blocks import Block
-from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, Verify
+from veristream.kabis.protocol.keys import Remembering, SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.receipts import CommitCertificate
@@ -100,11 +101,12 @@ class Settings:
 class ValidatorCore:
     """One validator of a chain; `load` returns a stored commit of an earlier height.
 
-    `check` should be shared with the ledger, so that signatures are verified only once.
+    `check` should be shared with the ledger, so that signatures are verified only once. `others` are the
+    numbers by which the caller knows the other validators that blocks can be asked from.
     """
 
-    index: int
-    signer: Signer
+    me: Me
+    signers: Signers
     ledger: Ledger
     load: Callable[[int], Commit | None]
     memory: Memory = field(default_factory=Memory)
@@ -113,7 +115,8 @@ class ValidatorCore:
 
     machine: Tendermint = field(init=False)
     mempool: Mempool = field(init=False)
-    verifier: Verifier = field(init=False)
+    seats: Seats = field(init=False)
+    others: tuple[int, ...] = field(init=False)
     pace: Pace = field(init=False)
     unknown: int = 0  # offered transactions of kinds that this version does not know
     _now_ms: int = 0
@@ -134,19 +137,16 @@ class ValidatorCore:
     _verdicts: dict[bytes, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        genesis = self.ledger.genesis
-        committee = Committee(genesis.chain_id, len(genesis.validators))
-        keys, check = genesis.validator_keys, Remembering(self.check)
-        self.verifier = Verifier(
-            committee, lambda index, data, signature: check(keys[index], data, signature), self._identify
-        )
-        identity = Identity(self.index, committee, self.signer.sign)
+        self.seats = Seats(self.ledger, self.me, self.signers, Remembering(self.check), self._identify)
         application = Application(self._propose, self._is_valid, self._is_timely)
-        self.machine = Tendermint(identity, application, self.settings.durations, self.memory)
+        identify, durations = self.seats.identity, self.settings.durations
+        self.machine = Tendermint(identify(self.height), application, durations, self.memory, identify)
         self.machine.skip(self.ledger.height)
         self.mempool = Mempool(self.settings.limits)
         self.pace = Pace(self.settings.durations)
-        self._ask_next = self.index
+        size = len(self.ledger.genesis.validators)
+        self._ask_next = self.me if isinstance(self.me, int) else 0
+        self.others = tuple(number for number in range(size) if number != self.me)
 
     @property
     def height(self) -> int:
@@ -158,7 +158,8 @@ class ValidatorCore:
     def begin(self, now_ms: int) -> tuple[Action, ...]:
         """Must be called first, once; resumes a height for which something was already signed."""
         self._now_ms = self._decided_ms = now_ms
-        if self.memory.signed_in(self.height) or self.memory.entry(self.height).round:
+        has_begun = self.memory.signed_in(self.height) or self.memory.entry(self.height).round
+        if has_begun and self.seats.votes_at(self.height):
             self._start()
         return self._finish()
 
@@ -211,19 +212,20 @@ class ValidatorCore:
     def _finish(self) -> tuple[Action, ...]:
         while self._to_consider and not self.machine.running:
             self._to_consider = False  # set again by the next block
-            if self._has_reason():
+            if self.seats.votes_at(self.height) and self._has_reason():
                 self._start()
         actions, self._actions = tuple(self._actions), []
         return actions
 
     def _has_reason(self) -> bool:
-        """Whether the next height should start."""
+        """Whether the next height should start; an idle chain goes on to a change of its members."""
         waited_ms = 0 if self._heard_ms is None else self._now_ms - self._heard_ms
         speakers: set[int] = set()
         for known in self.machine.next_log.rounds.values():
             speakers |= known.senders()
         return (
-            len(speakers) > self.machine.identity.committee.faults
+            self.ledger.pending_members is not None
+            or len(speakers) > self.seats.identity(self.height).committee.faults
             or waited_ms >= self.settings.patience_ms
             or self.mempool.find_effective(self._judge)
             or any(
@@ -258,7 +260,7 @@ class ValidatorCore:
         self._commit(Commit(decision.value, decision.certificate), block)
 
     def _commit(self, commit: Commit, block: Block) -> None:
-        effects = self.ledger.apply(block)
+        effects = self.ledger.apply(block, to_commit_certificate(commit.certificate))
         self._late.decided(self.machine.log)
         self._actions.append(Committed(commit, block, effects))
         height = block.header.height
@@ -281,9 +283,11 @@ class ValidatorCore:
             if height < self.ledger.height or is_late:  # not just the last vote of a fast height
                 self._answer(sender, height, is_asked=False)
             return
-        if height > self.height + 1:
+        if height > self.height and (height > self.height + 1 or not self.seats.votes_at(self.height)):
             self._ask(sender)  # it would not be kept, so it is not verified
             return
+        if not self.seats.votes_at(height):
+            return  # others decide this height
         self._verify(message)
         if height == self.height:
             self._heard_ms = self._now_ms if self._heard_ms is None else self._heard_ms
@@ -293,9 +297,9 @@ class ValidatorCore:
         self._feed(interface.Received(message))
 
     def _verify(self, message: Message) -> None:
-        self.verifier.verify(message)
+        self.seats.verifier(height_of(message)).verify(message)
         if isinstance(message, Proposal) and message.valid_round == NO_ROUND:
-            proposer = self.ledger.genesis.validators[message.sender].name
+            proposer = self.seats.members(message.height).validators[message.sender].name
             if self._block(message.value).header.proposer != proposer:
                 raise MessageError("the block names another proposer")
 
@@ -349,8 +353,6 @@ class ValidatorCore:
 
         An early batch is fully verified now, so that it can wait without further checks.
         """
-        if orders_other_validators(encoded, self.ledger.members):
-            return Refused(Reason.FIXED_MEMBERS)  # validators do not follow changes of their set yet
         outcome = self.ledger.preview(encoded, max(self.ledger.time_ms + 1, self._now_ms))
         if isinstance(outcome, Refused) and outcome.reason is Reason.EARLY:
             transaction = decode_transaction(encoded)
@@ -359,8 +361,7 @@ class ValidatorCore:
         return outcome
 
     def _find_bad_receipt(self, transaction: Submit) -> Refused | None:
-        genesis, digest = self.ledger.genesis, transaction.signed.digest()
-        members = self.ledger.members
+        members, digest = self.ledger.members, transaction.signed.digest()
         publics = {party.name: party.public for party in members.storage}
         if len(transaction.receipts) < members.receipts_needed:
             return Refused(Reason.TOO_FEW_RECEIPTS)
@@ -368,7 +369,7 @@ class ValidatorCore:
             if receipt.party not in publics or receipt.digest != digest:
                 return Refused(Reason.WRONG_RECEIPT, receipt.party)
             try:
-                receipt.verify(genesis.chain_id, publics[receipt.party], self.check)
+                receipt.verify(self.ledger.genesis.chain_id, publics[receipt.party], self.check)
             except SignatureError:
                 return Refused(Reason.BAD_SIGNATURE, receipt.party)
         return None
@@ -388,9 +389,8 @@ class ValidatorCore:
     # Blocks
 
     def _propose(self, height: int, round_number: int) -> Value:
-        name = self.ledger.genesis.validators[self.index].name
         candidates = list(self.mempool.candidates(self.pace.transactions))
-        block = self.ledger.propose(candidates, self._now_ms, name)
+        block = self.ledger.propose(candidates, self._now_ms, self.seats.name)
         chosen = set(block.transactions)
         left_out = [encoded for encoded in candidates if encoded not in chosen]
         if len(left_out) < len(candidates):  # otherwise find_effective drops them
@@ -438,7 +438,7 @@ class ValidatorCore:
         height = height_of(commit)
         if height != self.height:
             return
-        self.verifier.verify(commit)
+        self.seats.verifier(height).verify(commit)
         block = self._block(commit.value)
         self.machine.skip(height)
         self._commit(commit, block)
@@ -454,13 +454,10 @@ class ValidatorCore:
 
     def _ask_around(self) -> None:
         """Asks the other validators in turn, so as not to depend on a liar."""
-        size = len(self.ledger.genesis.validators)
-        self._ask_next = (self._ask_next + 1) % size
-        if self._ask_next == self.index:
-            self._ask_next = (self._ask_next + 1) % size
-        if self._ask_next != self.index:
+        if self.others:
             self._asked = (0, 0)
-            self._ask(self._ask_next)
+            self._ask(self.others[self._ask_next % len(self.others)])
+            self._ask_next += 1
 
     def _answer(self, sender: int, height: int, *, is_asked: bool) -> None:
         """Sends a few decided blocks, but not the same ones to the same peer too often."""

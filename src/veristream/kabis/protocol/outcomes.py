@@ -47,7 +47,7 @@ class Reason(Enum):
     NO_SUCH_RULE = "there is no such rule"
     BAD_MEMBERS = "the members break a rule"
     CHANGE_PENDING = "another change of the members is not in force yet"
-    FIXED_MEMBERS = "the validators of this chain do not change, so its members do not either"
+    FIXED_MEMBERS = "CometBFT decides who its validators are, so the members of this chain do not change"
     OLD_VERSION = "the chain's protocol version lacks this; an admin may upgrade it"
 
 

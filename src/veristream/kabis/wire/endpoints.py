@@ -182,6 +182,25 @@ async def _answer(door: Door, answer: Answer, peer: Peer, body: bytes) -> bytes 
     return await answer(peer, body)
 
 
+class Places:
+    """The addresses at which a server may be; whoever does not reach it at one takes the next."""
+
+    def __init__(self, *addresses: str) -> None:
+        self._addresses = tuple(dict.fromkeys(filter(None, addresses)))
+        self.taken = 0
+
+    def take(self, times: int = 1) -> Address:
+        """Returns the next address, each so many times; raises WireError if there is none to use."""
+        if not self._addresses:
+            raise WireError("no address is known")
+        address = self._addresses[self.taken // times % len(self._addresses)]
+        self.taken += 1
+        try:
+            return Address.parse(address)
+        except ValueError as error:
+            raise WireError(str(error)) from error
+
+
 async def connect(
     address: Address,
     identity: Identity,

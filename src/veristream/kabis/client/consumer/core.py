@@ -354,7 +354,9 @@ class ConsumerCore:
             entry.confessing = True
             hole = Hole(*wanted.place, wanted.first_index, entry.admission.digest)
             transaction = skip(hole, entry.absences.values()).encode()
-            self._out += [outputs.Submit(number, transaction) for number in range(self._genesis.faults + 1)]
+            self._out += [
+                outputs.Submit(number, transaction) for number in range(self._ledger.members.faults + 1)
+            ]
         return self._drain()
 
     def fetched_plain(self, wanted: outputs.FetchPlain, part: Answer | None, now_ms: int) -> list[Output]:

@@ -101,13 +101,13 @@ class Voice:
     def _send(self, pending: _Pending, now_ms: int) -> list[Output]:
         if pending.submit_ms > now_ms:
             return []
-        genesis = self._follower.genesis
+        members = self._follower.ledger.members
         pending.submit_ms = now_ms + self._submit_timeout_ms
         first = self._first_validator + pending.validators_asked
-        pending.validators_asked += genesis.faults + 1
+        pending.validators_asked += members.faults + 1
         return [
-            outputs.Submit((first + number) % len(genesis.validators), pending.transaction)
-            for number in range(genesis.faults + 1)
+            outputs.Submit((first + number) % len(members.validators), pending.transaction)
+            for number in range(members.faults + 1)
         ]
 
     def silence(self) -> list[Output]:
@@ -174,7 +174,7 @@ class Membership:
 
     def point_out(self, now_ms: int) -> list[Output]:
         """Requests the eviction of each member whose session has expired, or that lost a right, once."""
-        genesis, time_ms = self._follower.genesis, self._follower.time_ms(now_ms)
+        faults, time_ms = self._follower.ledger.members.faults, self._follower.time_ms(now_ms)
         wanted: list[Output] = []
         pointed_out = {}
         for member in self._follower.ledger.group(self.group).members:
@@ -184,7 +184,7 @@ class Membership:
                 if again_ms <= now_ms:
                     again_ms = now_ms + member.session_ms
                     transaction = Evict(self.group, member.name, member.instance).encode()
-                    wanted += [outputs.Submit(number, transaction) for number in range(genesis.faults + 1)]
+                    wanted += [outputs.Submit(number, transaction) for number in range(faults + 1)]
                 pointed_out[silence] = again_ms
         self._evicted_ms = pointed_out
         return wanted

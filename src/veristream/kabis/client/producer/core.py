@@ -79,7 +79,7 @@ class ProducerCore:
         self._journal = None if journal is None else tuple(map(Batch.decode, journal))
         self._guard = nullcontext() if guard is None else guard
         self._stores = Stores(self._ledger)
-        self._first_validator = murmur2(author.name.encode("utf-8")) % len(self._genesis.validators)
+        self._first_validator = murmur2(author.name.encode("utf-8"))
         self._partitioners: dict[str, Partitioner[PartitionQueue]] = {}
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._started = False
@@ -408,9 +408,9 @@ class ProducerCore:
         if flight.submit_ms <= now_ms:
             header = flight.batch.header
             place = PartitionName(header.topic, header.partition)
-            for _ in range(self._genesis.faults + 1):
-                validator = self._first_validator + flight.validators_asked
-                validator %= len(self._genesis.validators)
+            members = self._ledger.members
+            for _ in range(members.faults + 1):
+                validator = (self._first_validator + flight.validators_asked) % len(members.validators)
                 flight.validators_asked += 1
                 self._out.append(outputs.Submit(validator, place, flight.transaction, flight.digest))
                 self.counters.submits += 1

@@ -69,6 +69,14 @@ def test_a_party_that_left_keeps_its_last_key_and_one_that_returns_has_the_new_o
         *(key_of("s1").public, key_of("s1").public, key_of("s1", 2).public)
     ]
     assert (history.storage_key("s4", 9), history.storage_key("s9", 99)) == (None, None)
+    for name, epoch, had in (
+        ("s0", 0, True),
+        ("s0", 1, True),
+        ("s1", 2, True),
+        ("s1", 1, False),
+        ("s9", 0, False),
+    ):
+        assert history.had_storage(name, key_of(name, epoch).public) is had
     assert [history.has_joined(name) for name in ("s0", "s1", "s2", "s4")] == [True, True, False, True]
 
 

@@ -10,7 +10,6 @@ from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.store import PrunedError
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.protocol.members import MemberRole
 from veristream.kabis.protocol.outcomes import Reason, Refused
 from veristream.kabis.wire.connection import Handlers, Later, Note, RequestError, note_nothing
 from veristream.kabis.wire.handshake import Peer, Role
@@ -57,11 +56,12 @@ class Service:
         return None if known else _not_registered(peer)
 
     def _is_storage(self, peer: Peer) -> bool:
-        """Returns whether a peer is a storage party, is about to be, or was and still follows the chain."""
-        ledger = self._node.ledger
-        memberships, height = ledger.memberships, ledger.height + 1
-        known = (*memberships.storage_parties(height), *memberships.may_come(height, MemberRole.STORAGE))
-        return any((party.name, party.public) == (peer.name, peer.public) for party in known)
+        """Returns whether a peer is, was or is about to be a storage party, by any key that it had.
+
+        One that lags behind a change must follow to learn which of its keys counts.
+        With a key that was replaced, it can read the chain, as every client can, and nothing else.
+        """
+        return self._node.ledger.memberships.had_storage(peer.name, peer.public)
 
     def _explain_refusal(self, peer: Peer) -> str | None:
         """Returns why a client's key is refused; None if it is the latest one on the ledger, and valid."""

@@ -196,6 +196,11 @@ class Memberships:
                 return party.public
         return None
 
+    def had_storage(self, name: str, public: bytes) -> bool:
+        """Whether a storage party ever had a key, or is about to."""
+        parties = (members.find(MemberRole.STORAGE, name) for members in self._all)
+        return any(party is not None and party.public == public for party in parties)
+
     def has_joined(self, name: str) -> bool:
         """Whether a storage party, or its present key, is not among the founding ones."""
         named = [members.find(MemberRole.STORAGE, name) for members in self._all]

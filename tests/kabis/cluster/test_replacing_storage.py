@@ -16,6 +16,8 @@ import pytest
 
 from tests.kabis.audit.here import audit_files
 from tests.kabis.session.console import opened
+from veristream.kabis.audit import network
+from veristream.kabis.audit.network import PartyAccess
 from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.producer.producer import KabisProducer
@@ -79,6 +81,12 @@ class Admin:
     def height(self) -> int:
         async def tell(replica: Replica) -> int:
             return replica.ledger.height
+
+        return self._run(tell)
+
+    def members(self) -> Members:
+        async def tell(replica: Replica) -> Members:
+            return replica.ledger.members
 
         return self._run(tell)
 
@@ -155,6 +163,22 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def rotate(admin: Admin, name: str) -> None:
+    """Has a running party sign with another key, which is in a file beside its own."""
+    key = make_key(os.urandom(32))
+    save_key(admin.access.folder.party(name) / "key.next", key)
+
+    def swap(members: Members) -> Members:
+        (before,) = (party for party in members.storage if party.name == name)
+        return replaced(members, name, Party(name, key.public, before.address))
+
+    height = admin.change(swap, {name: key})
+    wait_until(lambda: admin.height() >= height)
+    (party,) = (each for each in admin.members().storage if each.name == name)
+    assert party.public == key.public
+    wait_until(lambda: admin.status(party).progress == (0, Standing.MEMBER))
+
+
 def replaced(members: Members, old: str, new: Party) -> Members:
     storage = tuple(new if party.name == old else party for party in members.storage)
     return Members(members.faults, members.storage_mode, members.validators, storage)
@@ -188,6 +212,7 @@ def test_a_storage_party_is_replaced_under_load(tmp_path: Path) -> None:
                 cluster.stop(["storage-1"])
                 cluster.restart("storage-2")
                 load.wait_for(200)
+                rotate(admin, "storage-2")
                 cluster.kill("storage-3")
                 load.wait_for(200)
                 after = load.done[-1]
@@ -207,5 +232,10 @@ def test_a_storage_party_is_replaced_under_load(tmp_path: Path) -> None:
                         seen |= {(event.partition, event.index) for event in consumer.pull(1.0)}
                 assert seen == {(each.partition, each.index) for each in load.done}
                 assert process.poll() is None
+                asking = PartyAccess(cluster.genesis, access.identity(ADMIN, Role.ADMIN))
+                history = network.read_history(asking)
+                assert len(history.changes) == 2
+                assert history.former() == {"storage-1"}
+                assert history.storage_parties()[0] == new
         findings, _ = audit_files(cluster.folder.path)
         assert findings == []

@@ -21,6 +21,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from functools import partial
@@ -68,6 +69,8 @@ RECORD_SEGMENT_BYTES = 8 << 20
 NEXT = ".next"
 """What the name of the file of the next key ends with."""
 
+LOOK_S = 1.0
+"""How often to look for the next key without a new block."""
 LEAVE_S = 1.0
 """How long the owner of a key that ended may still read, and so learn why."""
 
@@ -247,11 +250,15 @@ async def _watch_membership(options: Options, node: Node) -> None:
                 f"{options.name} is no longer a validator since height {left_at}",
                 hint="its folder may be deleted; an admin can add it again",
             )
-        if any(not seats.has(party.public) for party in seats.named()) and options.next_key.exists():
-            seats.learn(load_key(options.next_key))
+        if options.next_key.exists():  # one that is behind needs it before it knows of the change
+            following = load_key(options.next_key)
+            if not seats.has(following.public):
+                seats.learn(following)
         if seats.signer.public != known_by:
             return
-        await node.wait_for_block()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await node.wait_for_block()
 
 
 async def _dismiss(node: Node, server: Server) -> None:

@@ -100,11 +100,11 @@ def test_every_new_key_signs_and_no_other() -> None:
         return refused(chain.preview(chain.act("admin", replace(good, possessions=proved(*proofs)))))
 
     assert chain.preview(chain.act("admin", good)) == Done()
-    assert outcome() is Reason.BAD_SIGNATURE
+    assert outcome() is Reason.BAD_MEMBERS
     assert outcome(prove_membership("other", proof.role, "v4", key_of("v4"))) is Reason.BAD_SIGNATURE
     assert outcome(prove_membership(CHAIN, proof.role, "v4", key_of("v5"))) is Reason.BAD_SIGNATURE
     storage = prove_membership(CHAIN, MemberRole.STORAGE, "v4", key_of("v4"))
-    assert outcome(storage) is Reason.BAD_SIGNATURE
+    assert outcome(storage) is Reason.BAD_MEMBERS
     assert outcome(proof, storage) is Reason.BAD_MEMBERS
     rotated = change(FOUNDING, replaced(FOUNDING, "s1", member("s1", 1)), 9)
     assert [proof.name for proof in rotated.possessions] == ["s1"]

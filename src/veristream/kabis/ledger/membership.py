@@ -73,7 +73,7 @@ def _require_possessions(context: Context, action: SetMembers) -> None:
     proofs = {(proof.role, proof.name): proof for proof in action.possessions}
     for role, party in find_new_keys(context.members, action.members):
         proof = proofs.pop((role, party.name), None)
-        require(proof is not None, Reason.BAD_SIGNATURE, f"the new key of {party.name} did not sign")
+        require(proof is not None, Reason.BAD_MEMBERS, f"the new key of {party.name} did not sign")
         assert proof is not None
         _verify_possession(context, party, proof)
     require(not proofs, Reason.BAD_MEMBERS, f"no new key: {', '.join(name for _, name in proofs)}")

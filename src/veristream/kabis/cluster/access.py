@@ -12,6 +12,7 @@ from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.interfaces import Connect
+from veristream.kabis.client.checkpoint import Checkpoint
 from veristream.kabis.client.connect import open_channels
 from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
@@ -20,7 +21,9 @@ from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.members import MemberRole
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.wire.handshake import Identity, Role
@@ -65,7 +68,16 @@ class Access:
 
     def connect(self, name: str, role: Role, timeout_s: float = 5.0) -> Connect:
         """Returns a function that opens both channels under a name."""
-        return partial(open_channels, self.genesis, self.identity(name, role), timeout_s, self.kafka())
+        identity, handovers = self.identity(name, role), self.handovers(name)
+        return partial(open_channels, self.genesis, identity, timeout_s, self.kafka(), handovers)
+
+    def handovers(self, name: str) -> tuple[Handover, ...]:
+        """Returns the changes of the members that the folder or the checkpoint knows."""
+        known, checkpoint = self.folder.members().handovers, self._checkpoint(name)
+        if not checkpoint.is_file():
+            return known
+        kept = Checkpoint(checkpoint, self.genesis, verify_signature).succession.handovers
+        return max(known, kept, key=len)
 
     def kafka(self) -> dict[str, KafkaSettings]:
         """Returns the Kafka cluster of each storage party whose log is in Kafka."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
@@ -285,9 +286,10 @@ def make_party_key(path: Path, *, is_next: bool = False) -> SecretKey:
 def adopt_key(path: Path, public: bytes) -> None:
     """Makes the next key of a party its key if it is this one."""
     following = path / NEXT_KEY
-    if following.is_file() and load_key(following).public == public:
-        os.replace(following, path / KEY)
-        flush_folder(path)
+    with suppress(FileNotFoundError, EnvironmentFailure):  # the party itself was faster
+        if following.is_file() and load_key(following).public == public:
+            os.replace(following, path / KEY)
+            flush_folder(path)
 
 
 def _find_key(path: Path) -> SecretKey:

@@ -119,7 +119,7 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
     running = Cluster(folder).find()
     pids = {name: each.pid for name, each in running.items()}
     faults = known.in_force.faults
-    ordering = open_ordering(genesis, identity, ANSWER_S)
+    ordering = open_ordering(genesis, identity, ANSWER_S, known.handovers)
     try:
         asked = [_ask(identity, seat, folder, pids, ordering) for seat in seats]
         said = await asyncio.gather(*asked)

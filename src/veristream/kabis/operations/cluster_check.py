@@ -38,13 +38,13 @@ def check_cluster(cluster: Cluster) -> list[Finding]:
 
 
 async def _check(cluster: Cluster) -> list[Finding]:
-    genesis, members = cluster.genesis, cluster.folder.members().in_force
+    genesis, known = cluster.genesis, cluster.folder.members()
     identity = Access(cluster.folder).identity(ADMIN, Role.ADMIN)
     findings = [*check_down(cluster), *check_former(cluster)]
     running = cluster.find()
     ours = [seat for seat in cluster.seats() if seat.party.name in cluster.names()]
     asked = [seat for seat in ours if seat.party.name in running]
-    ordering = open_ordering(genesis, identity, ANSWER_S)
+    ordering = open_ordering(genesis, identity, ANSWER_S, known.handovers)
     try:
         said: dict[str, Status] = {}
         if not is_cometbft(genesis):
@@ -55,7 +55,7 @@ async def _check(cluster: Cluster) -> list[Finding]:
             findings += [*check_heights(said), *check_clock(said, time.time())]
         stores = [seat.party for seat in asked if seat.role is MemberRole.STORAGE]
         findings += await _check_storage(identity, stores)
-        if len(said) > members.faults:
+        if len(said) > known.in_force.faults:
             findings += await _check_certificate(genesis, ordering, said)
     finally:
         await ordering.close()

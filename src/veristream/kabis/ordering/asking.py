@@ -238,13 +238,13 @@ class Validators(ABC):
         try:
             async with asyncio.timeout(PATIENCE_S):
                 for handovers in await self._ask_many(self._handovers_of, self.members.faults + 1):
-                    self._take_handovers(handovers)
+                    self.know(handovers)
         except FAILURES:
             for handovers in await self._handovers_of_anyone():
-                self._take_handovers(handovers)
+                self.know(handovers)
         return len(self._succession.handovers) > known
 
-    def _take_handovers(self, handovers: Sequence[Handover]) -> None:
+    def know(self, handovers: Sequence[Handover]) -> None:
         """Adds what the handovers prove, and asks the latest members from now on."""
         try:
             self._succession.extend(handovers, self._verify)
@@ -299,7 +299,7 @@ class Validators(ABC):
             return False
         try:
             verify_manifest(self._genesis, manifest, self._verify)
-            self._take_handovers(manifest.handovers)
+            self.know(manifest.handovers)
         except FalseSnapshotError as error:
             self._reject(validator, error)
             return False

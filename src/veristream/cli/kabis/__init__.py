@@ -16,6 +16,7 @@ from veristream.cli.kabis.config import config
 from veristream.cli.kabis.consume import consume
 from veristream.cli.kabis.doctor import doctor
 from veristream.cli.kabis.key import key
+from veristream.cli.kabis.member import member
 from veristream.cli.kabis.produce import produce
 from veristream.cli.kabis.receipt import receipt
 from veristream.cli.kabis.seal import seal
@@ -35,6 +36,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(units)
 app.command()(upgrade)
+app.add_typer(member, name="member")
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

@@ -58,6 +58,13 @@ def turn_on(cluster: Cluster) -> list[str]:
     return issued
 
 
+def certify_newcomer(cluster: Cluster, party: Party) -> None:
+    """Makes the certificate of a party that joins a cluster whose own authority certifies its parties."""
+    folder = cluster.folder
+    if cluster.settings.tls == TlsSettings(ca=CA) and not (folder.party(party.name) / CERTIFICATE).exists():
+        _certify(_find_authority(folder.path, cluster.genesis.chain_id), party, folder.party(party.name))
+
+
 def _require_off(cluster: Cluster) -> None:
     """Raises ModelError unless TLS can be turned on for all parties at once."""
     path = cluster.folder.settings_path

@@ -75,6 +75,14 @@ class Byzantine:
             sayings = [replace(saying, after_ms=hold_ms) for saying in sayings]
         return sayings
 
+    def begin(self, height: int) -> list[Saying]:
+        """Returns its proposals for a height that begins, if it is the first proposer there."""
+        is_first = self.committee.proposer(height, 0) == self.index and (height, 0) not in self.reached
+        if not is_first or self.strategy is ValidatorFault.SILENT:
+            return []
+        self.reached.add((height, 0))
+        return list(self._propose(height, 0))
+
     def _note(self, message: Signed) -> None:
         known = self.values.setdefault(message.height, {})
         if isinstance(message, Proposal):

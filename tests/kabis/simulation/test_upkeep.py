@@ -211,7 +211,7 @@ def upgrade_one_validator_too_early(patch: pytest.MonkeyPatch) -> None:
 
     def mark(self: ValidatorCore) -> None:
         make(self)
-        vars(self.ledger)["is_early"] = self.index == 1
+        vars(self.ledger)["is_early"] = self.me == 1
 
     def hasten(self: Ledger, *given: Any) -> Any:
         effects = apply(self, *given)

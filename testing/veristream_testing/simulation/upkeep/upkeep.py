@@ -455,6 +455,12 @@ class Upkeep(Whole):
         header = replace(block.header, count=len(transactions), root=transactions_root(transactions))
         return Block(header, transactions)
 
+    def _let_liars_propose(self, height: int) -> None:
+        """Lets liars propose in time; otherwise they wait for others, who go on without them."""
+        for liar in self.byzantine.values():
+            for saying in liar.begin(height):
+                self.at(self.now_ms + saying.after_ms, self._sayer(liar, saying.message, saying.receivers))
+
     def _check_committed(self, host: Host, committed: Committed) -> None:
         block, ledger = committed.block, host.validator.ledger
         is_new = block.header.height not in self._ids
@@ -464,6 +470,7 @@ class Upkeep(Whole):
         if is_new:
             self._states[block.header.height] = block.header.state
             self.oracle.take(block)
+            self.at(self.now_ms, partial(self._let_liars_propose, block.header.height + 1))
         if ledger.height == self.oracle.height == block.header.height:
             self.oracle.check(ledger)
 

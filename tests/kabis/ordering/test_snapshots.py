@@ -134,7 +134,7 @@ def test_two_writes_at_once_leave_two_whole_snapshots(
             yield chunk
 
     with ThreadPoolExecutor(2) as threads:
-        first = threads.submit(folder.keep, source.manifest, slowly())
+        first = threads.submit(folder._write, slowly(), lambda _: source.manifest)
         assert begun.wait(30)
         second = threads.submit(folder.write, SNAPSHOTS[15], header_of(16))
         wait([second], timeout=0.2)  # it may wait for the first or not: both must become whole

@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,8 +20,10 @@ from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
 from veristream.kabis.client.following import Progress, StalledError
 from veristream.kabis.client.producer.producer import AsyncKabisProducer
 from veristream.kabis.cluster import status
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.genesis import to_json
 from veristream.kabis.protocol.outcomes import Done
 from veristream_testing.simulation.memory import MemoryCluster, MemoryOrdering
 
@@ -101,13 +104,16 @@ def test_who_stops_says_how_far_it_came_and_why() -> None:
         visit(cluster.genesis, connect, work, timeout_s=PATIENCE_S)
 
 
-def test_a_status_without_time_for_the_whole_chain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, found = make_long(), list[object]()
+def test_a_status_without_time_for_the_whole_chain_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cluster, found, folder = make_long(), list[object](), ClusterFolder(tmp_path)
+    folder.genesis_path.write_text(to_json(cluster.genesis), encoding="utf-8")
     monkeypatch.setattr(status, "LEDGER_S", 0.35)
 
     async def test() -> None:
         for ordering in (Slow(cluster), Stopping(cluster), MemoryOrdering(cluster)):
-            found.append(await status._ask_groups(cluster.genesis, cast(Any, ordering)))
+            found.append(await status._ask_groups(folder, cast(Any, ordering)))
 
     run_steadily(test)
     slow, stopping, good = found

@@ -460,6 +460,8 @@ INSIDE = {
 """Functions that never see bytes from outside before another decoder has."""
 
 FILES = {
+    "client.known_members.load_members",
+    "client.known_members.load_succession",
     "storage.late_clients.load_clients",
     "protocol.genesis.from_json",
     "protocol.genesis.load_genesis",

@@ -1,0 +1,1 @@
+"""Recorded histories: what clients of a running broker did and saw, and what follows from it."""

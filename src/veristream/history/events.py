@@ -59,7 +59,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row of a history; see `docs/histories.md` for which operation has which fields.
+    """A row of a history; see `docs/history-checks.md` for which operation has which fields.
 
     `index` counts the events of a process from 0, without gaps. `call` is the same for all events of one
     call. `time_ns` is the monotonic clock, from the start of the recording; `wall_us` is the time of day.

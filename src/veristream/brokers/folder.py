@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def stop_brokers(folder: Path) -> list[str]:
     """Stops the running brokers, no matter who started them; returns their names."""
     found = [processes.find(path.parent) for path in sorted(folder.glob("*/process.json"))]
     running = [each for each in found if each is not None]
+    for each in running:
+        each.signal(signal.SIGCONT)  # a paused process would not hear that it should stop
     processes.stop(running, STOP_PATIENCE_S)
     return [each.name for each in running]
 

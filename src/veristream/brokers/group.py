@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -75,6 +76,29 @@ class BrokerGroup(ProcessGroup):
             if time.monotonic() > deadline_s:
                 raise EnvironmentFailure(f"{name} did not answer within {START_PATIENCE_S:.0f} s", hint)
             time.sleep(processes.POLL_S)
+
+    def entrances(self) -> list[str]:
+        """Returns the addresses that clients start from."""
+        return [self.address(name) for name in self.names()]
+
+    def pause(self, name: str) -> None:
+        """Suspends a broker (SIGSTOP): its connections stay open, and nobody answers."""
+        running = self.find_one(name)
+        if running is not None:
+            running.signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Continues a paused broker (SIGCONT)."""
+        running = self.find_one(name)
+        if running is not None:
+            running.signal(signal.SIGCONT)
+
+    def stop(self, names: Iterable[str] | None = None) -> list[str]:
+        """Stops members, paused ones too; returns the names of those it stopped."""
+        chosen = list(self.find() if names is None else names)
+        for name in chosen:
+            self.resume(name)  # a paused process would not hear that it should stop
+        return super().stop(chosen)
 
     def remove(self) -> None:
         """Deletes the brokers' folders; none of them may be running."""

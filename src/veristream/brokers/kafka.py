@@ -35,6 +35,13 @@ KAFKA = Bundle(
     ),
     "kafka.sha256",
 )
+KAFKA_TOOLS = Bundle(
+    "kafka-tools-4.1.1",
+    (Artifact("org.apache.kafka", "kafka-tools", "4.1.1"),),
+    "kafka-tools.sha256",
+    alone=True,
+)
+"""The command-line tools, without the many dependencies that only Kafka Connect needs."""
 CLUSTERS_MAX = 31
 JAVA = ("-Xms64m", "-Xmx512m", "-Xmn192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Java options for short-lived brokers that share a small machine with their clients.
@@ -64,6 +71,11 @@ class Program:
     def command(self, main: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
         """Returns the command line that runs the class `main`."""
         return [str(self.java), *JAVA, *options, "-cp", f"{self.jars}/*", main, *arguments]
+
+    def tool(self, main: str, *arguments: str) -> list[str]:
+        """Returns the command line that runs a tool, such as org.apache.kafka.tools.TransactionsCommand."""
+        places = f"{self.jars}/*:{resolve(KAFKA_TOOLS)}/*"
+        return [str(self.java), *JAVA, "-cp", places, main, *arguments]
 
 
 def find_program() -> Program:

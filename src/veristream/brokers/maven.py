@@ -33,11 +33,15 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Artifacts that run together, with their dependencies; `pins` names the file of checksums."""
+    """Artifacts that run together; `pins` names the file of checksums.
+
+    Their dependencies belong to them, unless the artifacts are to be had `alone`.
+    """
 
     name: str
     artifacts: tuple[Artifact, ...]
     pins: str
+    alone: bool = False
 
 
 def resolve(bundle: Bundle) -> Path:
@@ -85,9 +89,12 @@ def _run(command: Sequence[str], name: str) -> None:
 
 def write_pom(bundle: Bundle) -> str:
     """Writes a Maven project that only depends on the artifacts."""
+    without = (
+        "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    )
     depends = "\n".join(
         f"<dependency><groupId>{each.group}</groupId><artifactId>{each.name}</artifactId>"
-        f"<version>{each.version}</version></dependency>"
+        f"<version>{each.version}</version>{without if bundle.alone else ''}</dependency>"
         for each in bundle.artifacts
     )
     return (

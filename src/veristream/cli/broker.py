@@ -1,4 +1,4 @@
-"""`veristream broker`: runs real brokers on this machine, for Kabis to use as storage or ordering.
+"""`veristream broker`: runs real brokers on this machine, for Kabis to use and for recordings.
 
 Each kind of broker is a subcommand of `up`; `status` and `down` work for every kind.
 """
@@ -12,6 +12,7 @@ import typer
 
 from veristream.cli.failure import failures
 from veristream.cli.stopping import stopped_by_signals
+from veristream.errors import ModelError
 
 if TYPE_CHECKING:
     from veristream.brokers.group import BrokerGroup
@@ -30,6 +31,14 @@ DetachOption = Annotated[
 RemoveOption = Annotated[
     bool, typer.Option("--remove/--keep", help="Delete the brokers' data after they have stopped.")
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of the brokers, which applies when they are created; repeatable.",
+    ),
+]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 up = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -38,10 +47,11 @@ app.add_typer(up, name="up", help="Start brokers on this machine.")
 
 @app.callback()
 def broker() -> None:
-    """Run Kafka and CometBFT on this machine, for Kabis.
+    """Run Kafka and CometBFT on this machine.
 
     \b
-    veristream broker up kafka --detach          three Kafka clusters of one node each
+    veristream broker up kafka --detach          three Kafka clusters of one node each, for Kabis
+    veristream broker up kafka --brokers 3       one Kafka cluster of three brokers
     veristream broker up cometbft --detach       a CometBFT chain of four validators
     veristream broker status
     veristream kabis up --storage kafka=HOST:PORT,HOST:PORT,HOST:PORT
@@ -61,21 +71,44 @@ def kafka(
             "--clusters", metavar="N", min=1, help="Number of clusters. [default: those in DIR, else 3]"
         ),
     ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            "--brokers",
+            metavar="N",
+            min=1,
+            help="Start one cluster of N brokers and a controller instead. Needs 300 MB per broker.",
+        ),
+    ] = None,
+    set_: SetOption = None,
     data: DataOption = DATA,
     detach: DetachOption = False,
     remove: RemoveOption = False,
 ) -> None:
-    """Start independent single-node Kafka clusters.
+    """Start independent single-node Kafka clusters, or one cluster of several brokers.
 
-    Each node is broker and controller (KRaft). The first start downloads Kafka with Maven and creates a
-    folder for each cluster in DIR; later starts reuse their data and addresses. Needs Java 17 or newer.
+    A node that is its own cluster is broker and controller (KRaft). The first start downloads Kafka with
+    Maven and creates a folder for each node in DIR; later starts reuse their data and addresses. Needs Java
+    17 or newer.
 
     Exit code: 0 after the clusters have stopped, 2 if an option is wrong, 3 if a cluster cannot start.
     """
     with failures():
         from veristream.brokers.kafka import KafkaClusters
+        from veristream.brokers.replicated.cluster import ReplicatedKafka
 
-        found = KafkaClusters(data)
+        settings = read_settings(set_)
+        if brokers is not None:
+            if clusters is not None:
+                raise ModelError(
+                    "--clusters and --brokers exclude each other",
+                    hint="--clusters starts nodes that know nothing of each other, --brokers one cluster",
+                )
+            one = ReplicatedKafka(data, settings)
+            one.create(brokers)
+            run_brokers(one, "Kafka brokers", detach=detach, remove=remove)
+            return
+        found = KafkaClusters(data, settings)
         found.create(clusters or len(found.names()) or 3)
         run_brokers(found, "Kafka clusters", detach=detach, remove=remove)
 
@@ -110,11 +143,20 @@ def cometbft(
         run_brokers(found, "CometBFT validators", detach=detach, remove=remove)
 
 
+def read_settings(given: list[str] | None) -> dict[str, str]:
+    """Reads KEY=VALUE words; raises ModelError for others."""
+    pairs = [each.partition("=") for each in given or []]
+    for key, sign, value in pairs:
+        if not key.strip() or not sign:
+            raise ModelError(f"--set {key}{sign}{value} is not valid", hint="write --set KEY=VALUE")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
 def run_brokers(found: BrokerGroup, what: str, *, detach: bool, remove: bool) -> None:
     """Starts the brokers of a group; unless `detach`, waits for a signal and then stops what it started."""
     started = found.start()
-    addresses = ",".join(found.address(name) for name in found.names())
-    typer.echo(f"{len(found.names())} {what} in {found.folder}: {addresses}")
+    addresses = found.entrances()
+    typer.echo(f"{len(addresses)} {what} in {found.folder}: {','.join(addresses)}")
     if detach:
         typer.echo("stop them with: veristream broker down")
         return

@@ -140,8 +140,20 @@ def read_command(pid: int) -> tuple[str, ...] | None:
 
 def _has_ended(pid: int) -> bool:
     """Whether the process has ended and only its parent has not noticed."""
+    return _read_state(pid) in ("Z", "X")
+
+
+def _read_state(pid: int) -> str:
     stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
+    return stat.rpartition(")")[2].split()[0]
+
+
+def is_paused(running: Running) -> bool:
+    """Whether the process is suspended by a signal, as far as the system tells."""
+    try:
+        return _read_state(running.pid) in ("T", "t")
+    except OSError:
+        return False
 
 
 def stop(running: Iterable[Running], patience_s: float) -> list[str]:

@@ -20,7 +20,10 @@ Isolation = Literal["", "read_committed", "read_uncommitted"]
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A client: a producer, a consumer, or both. Clocks of processes on one `host` can be compared."""
+    """A client: a producer, a consumer, or both.
+
+    Clocks of processes on one `host` can be compared; an empty one is not known.
+    """
 
     name: str
     host: str = ""

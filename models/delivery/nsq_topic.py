@@ -17,6 +17,7 @@ RDY = constant(1)
 KILLS = constant(1)
 STOPS = constant(0)
 TIMEOUTS = constant(0)  # of deliveries, --msg-timeout
+WIRE = constant(False)  # 1: a message that nsqd has sent may still be on the way when nsqd is killed
 
 kills: Int[0, KILLS] = 0
 stops: Int[0, STOPS] = 0
@@ -104,6 +105,15 @@ class Consumer(Role):
         Nsqd[0].memory.discard(message)
         Nsqd[0].file.discard(message)
         Nsqd[0].flying.add(message)
+        if not WIRE:
+            self.take(message)
+
+    @action(fair="weak")
+    def arrive(self, message: Int[0, MESSAGES - 1]):
+        require(WIRE and Nsqd[0].up and message in Nsqd[0].flying and message not in self.has)
+        self.take(message)
+
+    def take(self, message):
         self.twice = self.twice or message in self.received
         self.again = self.again or message in self.done
         self.disorder = self.disorder or (
@@ -150,6 +160,7 @@ def acknowledged_is_delivered(message: Int[0, MESSAGES - 1]):
         or message in Consumer[0].received
         or message in Nsqd[0].memory
         or message in Nsqd[0].file
+        or (WIRE and message in Nsqd[0].flying)
     )
 
 

@@ -28,6 +28,7 @@ PARTITIONS = constant(2)  # the last one holds the consumer group's offsets
 FAILOVERS = constant(0)  # of the coordinator
 GUARD = constant(1)  # 0: a leader does not notice a marker that arrives after its request
 SAME_EPOCH = constant(1)  # 0: a leader takes any open transaction for that of the current write
+READ_COMMITTED = constant(True)  # isolation.level of the consumer; 0: read_uncommitted
 
 EPOCH_MAX = PRODUCERS * (1 + FAILOVERS) + TRANSACTIONS - 1
 LOG_MAX = 2 * TRANSACTIONS + FAILOVERS
@@ -452,14 +453,22 @@ def is_ended(state, wanted):
 
 
 class Consumer(Role):
-    """Reads with isolation level read_committed."""
+    """Reads with isolation level read_committed, unless the constant says otherwise."""
 
     read: Map[Partition, Set[Int[1, TRANSACTIONS]]] = set()
 
     @action(fair="weak")
     def poll(self, partition: Partition):
-        """Fetches up to the last stable offset and skips aborted records."""
-        readable = {n for n in range(1, TRANSACTIONS + 1) if was_ended(partition, n, Kind.COMMIT)}
+        """Fetches up to the last stable offset and skips aborted records; or fetches whatever is there."""
+        readable = {
+            n
+            for n in range(1, TRANSACTIONS + 1)
+            if (
+                was_ended(partition, n, Kind.COMMIT)
+                if READ_COMMITTED
+                else Entry(Kind.DATA, n) in partition.log
+            )
+        }
         require(not readable <= self.read[partition])
         self.read[partition] = readable
 

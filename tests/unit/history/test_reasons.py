@@ -28,11 +28,32 @@ def test_every_kind_belongs_to_one_property_and_has_its_texts() -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_has_a_sentence(kind: str) -> None:
     anomaly = Anomaly(
-        kind, stream=0, partition=2, group=0, producer=1, number=7, process=1, index=4, transaction=6
+        kind,
+        stream=0,
+        partition=2,
+        group=0,
+        producer=1,
+        number=7,
+        offset=3,
+        process=1,
+        index=4,
+        transaction=6,
     )
     events = (
         Event(1, 3, 0, Operation.READY, Outcome.OK, stream=0, offset=9, number=2),
-        Event(1, 4, 1, Operation.RECEIVE, Outcome.OK, time_ns=5, stream=0, offset=3, producer=1, number=7),
+        Event(
+            1,
+            4,
+            1,
+            Operation.RECEIVE,
+            Outcome.OK,
+            time_ns=5,
+            stream=0,
+            offset=3,
+            producer=1,
+            number=7,
+            attempt=9,
+        ),
     )
     told = make_witness(anomaly, [events[1], events[0], events[1]], MANIFEST)
     assert told.events == events

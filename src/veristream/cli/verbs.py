@@ -10,8 +10,19 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-VERBS = ("check", "simulate", "models", "reproduce", "export", "tour", "kabis", "broker")
-"""In the order of help. `cli.VERB` has a function of the same name, or a Typer application `app`."""
+VERBS = {
+    "check": "check",
+    "simulate": "simulate",
+    "models": "models",
+    "reproduce": "reproduce",
+    "export": "export",
+    "properties": "history.properties",
+    "tour": "tour",
+    "kabis": "kabis",
+    "broker": "broker",
+}
+"""In the order of help, with the module in `cli` that has a function of the verb's name, or a Typer
+application `app`."""
 
 
 class Verbs(TyperGroup):
@@ -50,7 +61,7 @@ class _Commands(MutableMapping[str, Any]):
 
 
 def _load(name: str) -> Any:
-    module = import_module(f"veristream.cli.{name}")
+    module = import_module(f"veristream.cli.{VERBS[name]}")
     verb: typer.Typer | Callable[..., None] = getattr(module, "app", None) or getattr(module, name)
     if not isinstance(verb, typer.Typer):
         verb = _alone(verb)

@@ -9,7 +9,9 @@ from veristream.errors import ModelError
 from veristream.source import Span
 
 
-def find_named(names: Sequence[str], known: Collection[str], span: Span) -> list[str]:
+def find_named(
+    names: Sequence[str], known: Collection[str], span: Span, whose: str = "the model"
+) -> list[str]:
     """Resolves names, ignoring spaces; a word that occurs in only one property's name is enough."""
     found: list[str] = []
     for name in names:
@@ -21,7 +23,7 @@ def find_named(names: Sequence[str], known: Collection[str], span: Span) -> list
         if len(near) > 1:
             raise ModelError(f"several properties match {name}", span, "choose one of " + "; ".join(near))
         if not near:
-            raise ModelError(f"the model has no property called {name}", span, _guess(name, known))
+            raise ModelError(f"{whose} has no property called {name}", span, _guess(name, known))
         found.append(near[0])
     return list(dict.fromkeys(found))
 
@@ -33,4 +35,5 @@ def _guess(name: str, known: Collection[str]) -> str:
 
     close = get_close_matches(name, known, n=1)
     question = f"did you mean {close[0]}? " if close else ""
-    return f"{question}its properties are {', '.join(known)}"
+    between = "; " if any("," in one for one in known) else ", "
+    return f"{question}its properties are {between.join(known)}"

@@ -113,7 +113,7 @@ def test_a_timed_check_does_import_zones(tmp_path: Path) -> None:
 def test_a_verb_is_imported_when_it_is_called() -> None:
     modules = imported("models", "--json")
     assert "veristream.cli.models" in modules
-    others = tuple(f"veristream.cli.{verb}" for verb in VERBS if verb != "models")
+    others = tuple(f"veristream.cli.{module}" for verb, module in VERBS.items() if verb != "models")
     assert among(modules, others) == []
 
 

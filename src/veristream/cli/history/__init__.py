@@ -1,0 +1,1 @@
+"""The verbs of recorded histories: what is checked on them, recording, auditing."""

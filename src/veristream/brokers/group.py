@@ -16,6 +16,8 @@ from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.group import ProcessGroup
 
 START_PATIENCE_S = 180.0
+PAUSE_S = 1.0
+"""How long to wait for the system to say that a process is suspended; its threads may go on until then."""
 
 
 class BrokerGroup(ProcessGroup):
@@ -64,12 +66,16 @@ class BrokerGroup(ProcessGroup):
             raise
         return chosen
 
+    def last_words(self, name: str) -> tuple[str, str]:
+        """Returns the error and the hint that a broker printed before it ended."""
+        return processes.last_words(self.folder / name)
+
     def _wait_for(self, name: str) -> None:
         deadline_s = time.monotonic() + START_PATIENCE_S
         hint = f"see {self.folder / name / 'log.txt'}"
         while not self.answers(name):
             if not self.running[name].is_alive():
-                said, advice = processes.last_words(self.folder / name)
+                said, advice = self.last_words(name)
                 raise EnvironmentFailure(
                     f"{name} did not start: {said or 'it printed nothing'}", advice or hint
                 )
@@ -86,6 +92,7 @@ class BrokerGroup(ProcessGroup):
         running = self.find_one(name)
         if running is not None:
             running.signal(signal.SIGSTOP)
+            processes.wait_until(lambda: [] if processes.is_paused(running) else [running], PAUSE_S)
 
     def resume(self, name: str) -> None:
         """Continues a paused broker (SIGCONT)."""

@@ -47,11 +47,12 @@ app.add_typer(up, name="up", help="Start brokers on this machine.")
 
 @app.callback()
 def broker() -> None:
-    """Run Kafka and CometBFT on this machine.
+    """Run Kafka, NSQ and CometBFT on this machine.
 
     \b
     veristream broker up kafka --detach          three Kafka clusters of one node each, for Kabis
     veristream broker up kafka --brokers 3       one Kafka cluster of three brokers
+    veristream broker up nsq                     two nsqd and nsqlookupd
     veristream broker up cometbft --detach       a CometBFT chain of four validators
     veristream broker status
     veristream kabis up --storage kafka=HOST:PORT,HOST:PORT,HOST:PORT
@@ -141,6 +142,31 @@ def cometbft(
         found = CometNetwork(data)
         found.create(validators or len(found.names()) or 4)
         run_brokers(found, "CometBFT validators", detach=detach, remove=remove)
+
+
+@up.command()
+def nsq(
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", metavar="N", min=1, help="Number of nsqd. [default: those in DIR, else 2]"),
+    ] = None,
+    set_: SetOption = None,
+    data: DataOption = DATA,
+    detach: DetachOption = False,
+    remove: RemoveOption = False,
+) -> None:
+    """Start NSQ: several nsqd, and nsqlookupd, which knows who has which topic.
+
+    The first start builds NSQ with Go from pinned sources. --set takes options of nsqd: mem-queue-size=0.
+
+    Exit code: 0 after the nodes have stopped, 2 if an option is wrong, 3 if one cannot start.
+    """
+    with failures():
+        from veristream.brokers.nsq.nodes import NsqNodes
+
+        found = NsqNodes(data, read_settings(set_))
+        found.create(nodes or len(found.nodes()) or 2)
+        run_brokers(found, "nsqd", detach=detach, remove=remove)
 
 
 def read_settings(given: list[str] | None) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""NSQ on this machine: nsqd and nsqlookupd, built from pinned sources."""

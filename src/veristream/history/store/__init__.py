@@ -1,0 +1,1 @@
+"""Histories as folders of Parquet files, in buckets by stream and partition."""

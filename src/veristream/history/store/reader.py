@@ -1,0 +1,139 @@
+"""Reading a history strictly: what is damaged or unknown is an error, never a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from veristream.errors import ModelError
+from veristream.history.events import Event, Operation, Outcome
+from veristream.history.manifest import Manifest
+from veristream.history.schema import EVENTS
+from veristream.history.store.bucket import bucket_folder
+from veristream.history.store.document import read_manifest
+from veristream.history.store.rules import Place, check_nulls, check_rows
+
+__all__ = ["bucket_files", "open_file", "read_batches", "read_events", "read_manifest", "validate"]
+
+ROWS_AT_ONCE: Final = 65_536
+_DAMAGED: Final = "copy the history again; if it was damaged where it was recorded, record it again"
+
+
+def bucket_files(folder: Path, manifest: Manifest) -> list[list[Path]]:
+    """Returns the files of each bucket; a bucket that is missing, or one too many, is an error."""
+    events = folder / "events"
+    expected = [bucket_folder(folder, bucket) for bucket in range(manifest.buckets)]
+    if events.is_dir():
+        for found in sorted(events.iterdir()):
+            if found not in expected and not found.name.startswith((".", "_")):
+                raise ModelError(
+                    f"`{found}` belongs to no bucket: history.json has {manifest.buckets}",
+                    hint="take it out of the history, or copy the history again",
+                )
+    files = []
+    for each in expected:
+        found_files = sorted(
+            path
+            for path in (each.iterdir() if each.is_dir() else ())
+            if not path.name.startswith((".", "_"))
+        )
+        if not found_files:
+            raise ModelError(
+                f"bucket `{each}` is missing: history.json has {manifest.buckets} buckets", hint=_DAMAGED
+            )
+        for path in found_files:
+            if path.suffix != ".parquet":
+                raise ModelError(f"`{path}` is not a Parquet file", hint="take it out of the history")
+        files.append(found_files)
+    return files
+
+
+def open_file(path: Path) -> pq.ParquetFile:
+    """Opens a file of a history; a truncated one, or one with other columns, is an error."""
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise ModelError(
+            f"{path}: cannot be read to its end: {_first_line(error)}", hint=_DAMAGED
+        ) from error
+    found = {field.name: field.type for field in file.schema_arrow}
+    for field in EVENTS:
+        if field.name not in found:
+            raise ModelError(f"{path}: has no column `{field.name}`", hint=_COLUMNS)
+        if found[field.name] != field.type:
+            message = f"{path}: column `{field.name}` is {found[field.name]}, not {field.type}"
+            raise ModelError(message, hint=_COLUMNS)
+    if extra := sorted(set(found) - set(EVENTS.names)):
+        raise ModelError(f"{path}: has an unknown column `{extra[0]}`", hint=_COLUMNS)
+    return file
+
+
+_COLUMNS: Final = "the columns must be those of `veristream.history.schema.EVENTS`"
+
+
+def read_batches(path: Path, manifest: Manifest, bucket: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a file, checked, with the columns of `EVENTS` in their order."""
+    file = open_file(path)
+    row = 0
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=EVENTS.names)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError) as error:
+            message = f"{path}: row {row}: cannot be read from here: {_first_line(error)}"
+            raise ModelError(message, hint=_DAMAGED) from error
+        if batch is None:
+            return
+        batch = batch.select(EVENTS.names)
+        place = Place(str(path), row, bucket)
+        check_nulls(batch, place)
+        check_rows(to_columns(batch), manifest, place)
+        yield batch
+        row += batch.num_rows
+
+
+def to_columns(batch: pa.RecordBatch) -> dict[str, NDArray[np.int64]]:
+    """Returns all columns but `error`, without copying them."""
+    return {name: batch.column(name).to_numpy() for name in EVENTS.names if name != "error"}
+
+
+def to_events(batch: pa.RecordBatch) -> Iterator[Event]:
+    """Yields the rows of a checked batch; the columns of `EVENTS` are the fields of `Event`, in order."""
+    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+    columns["operation"] = [_OPERATIONS[each] for each in columns["operation"]]
+    columns["outcome"] = [_OUTCOMES[each] for each in columns["outcome"]]
+    yield from map(Event, *columns.values())
+
+
+_OPERATIONS: Final = tuple(Operation)
+_OUTCOMES: Final = tuple(Outcome)
+
+
+def read_events(folder: Path) -> Iterator[Event]:
+    """Yields all events, bucket by bucket, not ordered otherwise."""
+    manifest = read_manifest(folder)
+    for bucket, files in enumerate(bucket_files(folder, manifest)):
+        for path in files:
+            for batch in read_batches(path, manifest, bucket):
+                yield from to_events(batch)
+
+
+def validate(folder: Path) -> int:
+    """Reads and checks everything but gaps in `index`; returns the number of events."""
+    manifest = read_manifest(folder)
+    return sum(
+        batch.num_rows
+        for bucket, files in enumerate(bucket_files(folder, manifest))
+        for path in files
+        for batch in read_batches(path, manifest, bucket)
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

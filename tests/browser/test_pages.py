@@ -13,8 +13,12 @@ from tests.browser.chromium import Tab
 from tests.browser.look import VIEWS, look_at
 from tests.kabis.audit.test_page import make_report
 from tests.missing import is_missing
+from tests.unit.history.report.sample import AUDIT as HISTORY
 from tests.unit.report.test_chart import run_of
 from veristream.errors import EnvironmentFailure
+from veristream.history.audited import Audit
+from veristream.history.manifest import Manifest
+from veristream.history.report.html import render_audit
 from veristream.kabis.audit.page import to_html
 from veristream.kabis.audit.report import AuditReport
 from veristream.report.html import render_results
@@ -79,6 +83,29 @@ def with_name(producer: str) -> AuditReport:
 def test_the_page_of_an_audit(tab: Tab, tmp_path: Path, report: AuditReport) -> None:
     page = tmp_path / "audit.html"
     page.write_text(to_html(report), encoding="utf-8")
+    assert mistakes_in(tab, page) == []
+
+
+def with_long_names() -> Audit:
+    manifest = HISTORY.manifest
+    processes = tuple(replace(one, name=LONG_NAME) for one in manifest.processes)
+    streams = tuple(replace(one, name=LONG_NAME) for one in manifest.streams)
+    return replace(HISTORY, manifest=replace(manifest, processes=processes, streams=streams))
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        HISTORY,
+        replace(HISTORY, judgements=HISTORY.judgements[1:2]),
+        replace(HISTORY, judgements=(), timeline=None, manifest=Manifest("", (), ())),
+        with_long_names(),
+    ],
+    ids=["violations", "no violation", "nothing at all", "long names"],
+)  # fmt: skip
+def test_the_page_of_a_history(tab: Tab, tmp_path: Path, audit: Audit) -> None:
+    page = tmp_path / "history.html"
+    page.write_text(render_audit(audit), encoding="utf-8")
     assert mistakes_in(tab, page) == []
 
 

@@ -197,7 +197,8 @@ def tell(anomaly: Anomaly, events: tuple[Event, ...], manifest: Manifest) -> str
     message, place, group, process = names.message, names.place, names.group, names.process
     match anomaly.kind.removeprefix("int-"):
         case "lost write":
-            return f"{message} to {place} was acknowledged, and {group or 'no reader'} never received it"
+            missed = f"{group} never received it" if group else "no reader received it"
+            return f"{message} to {place} was acknowledged, and {missed}"
         case "unprocessed":
             return f"{group} committed past {message} in {place}, and no member acknowledged it"
         case "duplicate":

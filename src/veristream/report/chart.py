@@ -61,7 +61,7 @@ ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":", "|", "|", "..", "~")
 
 
 @dataclass(frozen=True, slots=True)
-class _Lanes:
+class Lanes:
     """The columns: the components' positions, the lines above the chart, and the last line of titles."""
 
     centers: Mapping[str, int]
@@ -75,7 +75,7 @@ class _Chart:
     """What every line of a chart is drawn from; `width` limits a whole line, None does not."""
 
     scene: Scene
-    lanes: _Lanes
+    lanes: Lanes
     label_width: int
     width: int | None
     marks: Marks
@@ -113,17 +113,17 @@ def _prepare(scene: Scene, marks: Marks, width: int | None) -> _Chart:
     labels = [step.action or "" for step in steps if step.process is not None]
     label_width = min(LABEL_WIDTH_MAX, max(map(len, ["action", *labels])))
     room = LANES_WIDTH_MAX if width is None else min(LANES_WIDTH_MAX, width - label_width - BESIDES_WIDTH)
-    return _Chart(scene, _lay_out(scene.lanes, room, marks), label_width, width, marks)
+    return _Chart(scene, lay_out(scene.lanes, room, marks), label_width, width, marks)
 
 
 def _passage(chart: _Chart, before: int, after: int) -> Iterator[str]:
     """Yields the lines between two steps: where a loop begins, and how much time passes."""
     passage = find_passage(chart.scene, before, after)
     if passage.loop_begins:
-        yield f"{'':>6}  {_rule('loop begins', chart.lanes, chart.marks.line)}"
+        yield f"{'':>6}  {rule('loop begins', chart.lanes, chart.marks.line)}"
     if passage.delay > 0:
-        rule = _rule(f"{show_time(passage.delay)} later", chart.lanes, chart.marks.time)
-        yield f"{'':>6}  {rule}  at time {show_time(passage.at)}"
+        passing = rule(f"{show_time(passage.delay)} later", chart.lanes, chart.marks.time)
+        yield f"{'':>6}  {passing}  at time {show_time(passage.at)}"
 
 
 def _ending(chart: _Chart, position: int, clocks: Set[str]) -> Iterator[str]:
@@ -132,21 +132,22 @@ def _ending(chart: _Chart, position: int, clocks: Set[str]) -> Iterator[str]:
     if chart.scene.waits:
         yield from _passage(chart, position, len(steps) - 1)
     if end := tell_end(chart.scene.trace):
-        yield f"{'':>6}  {_rule(end, chart.lanes, chart.marks.line)}"
+        yield f"{'':>6}  {rule(end, chart.lanes, chart.marks.line)}"
     shown = [Change(name, None, value) for name, value in steps[-1].state.items() if name in clocks]
     if any(change.new for change in shown):
         beginning = f"{'':>6}  clocks at the end: "
         yield beginning + _fit(shown, _room(chart, beginning), chart.marks)
 
 
-def _gap(count: int, lanes: _Lanes, marks: Marks) -> str:
+def _gap(count: int, lanes: Lanes, marks: Marks) -> str:
     lives = [" "] * lanes.width
     for center in lanes.centers.values():
         lives[center] = marks.gap
     return f"{marks.gap:>6}  {''.join(lives)}  {count} steps not shown (--full-trace shows them)"
 
 
-def _rule(text: str, lanes: _Lanes, line: str) -> str:
+def rule(text: str, lanes: Lanes, line: str) -> str:
+    """Draws a line across all lanes with a text in it."""
     return f" {text} ".center(max(lanes.width, len(text) + 6), line)
 
 
@@ -157,13 +158,14 @@ def _room(chart: _Chart, beginning: str) -> int | None:
 def _line(chart: _Chart, position: int) -> str:
     scene, step = chart.scene, chart.scene.trace.steps[position]
     if position == 0:
-        return f"{0:>6}  {_draw([], (), chart.lanes, chart.marks)}  {'initial state'}"
-    drawn = _draw(movers(step), scene.received[position], chart.lanes, chart.marks)
+        return f"{0:>6}  {draw_row([], (), chart.lanes, chart.marks)}  {'initial state'}"
+    drawn = draw_row(movers(step), scene.received[position], chart.lanes, chart.marks)
     beginning = f"{position:>6}  {drawn}  {step.action or '':<{chart.label_width}}  "
     return beginning + _fit(told_changes(scene, position), _room(chart, beginning), chart.marks)
 
 
-def _draw(moving: list[str], messages: Sequence[Message], lanes: _Lanes, marks: Marks) -> str:
+def draw_row(moving: Sequence[str], messages: Sequence[Message], lanes: Lanes, marks: Marks) -> str:
+    """Draws what happens in one line: a local action, or a synchronisation that the first one leads."""
     row = [" "] * lanes.width
     for center in lanes.centers.values():
         row[center] = marks.life
@@ -196,7 +198,7 @@ def _draw_messages(row: list[str], senders: Sequence[int], receiver: int, marks:
         row[sender] = marks.from_left if sender < receiver else marks.from_right
 
 
-def _lay_out(names: Sequence[str], room: int, marks: Marks) -> _Lanes:
+def lay_out(names: Sequence[str], room: int, marks: Marks) -> Lanes:
     """Places titles side by side if there is room, otherwise as stairs, otherwise as numbers."""
     if sum(max(len(name), 3) + 2 for name in names) <= room:
         return _side_by_side(names, names, ())
@@ -207,22 +209,22 @@ def _lay_out(names: Sequence[str], room: int, marks: Marks) -> _Lanes:
     return _side_by_side(names, numbers, (legend,))
 
 
-def _side_by_side(names: Sequence[str], titles: Sequence[str], above: Sequence[str]) -> _Lanes:
+def _side_by_side(names: Sequence[str], titles: Sequence[str], above: Sequence[str]) -> Lanes:
     centers: dict[str, int] = {}
     line = ""
     for name, title in zip(names, titles, strict=True):
         width = max(len(title), 3) + 2
         centers[name] = len(line) + (width - 1) // 2
         line += f"{title:^{width}}" if width % 2 == len(title) % 2 else f"{title:^{width - 1}} "
-    return _Lanes(centers, len(line), above, line)
+    return Lanes(centers, len(line), above, line)
 
 
-def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> _Lanes:
+def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> Lanes:
     """Puts each title on a line of its own, starting above its lane."""
     centers = {name: position * lane_width + lane_width // 2 for position, name in enumerate(names)}
     lives = "".join(f"{marks.life:>{lane_width // 2 + 1}}".ljust(lane_width) for _ in names)
     above = [lives[: centers[name]] + name for name in names]
-    return _Lanes(centers, len(lives), above, lives)
+    return Lanes(centers, len(lives), above, lives)
 
 
 def _fit(changes: Sequence[Change | Exchange], room: int | None, marks: Marks) -> str:

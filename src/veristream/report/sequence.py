@@ -32,8 +32,12 @@ GAP = 10
 CHANGES_MAX = 96
 
 
+Line = tuple[list[Markup], int]
+"""The markup of a line, and the length of the text beside the lanes."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Lanes:
+class Lanes:
     """The centre of each lane, where the first lane starts, and where the last one ends."""
 
     centers: dict[str, float]
@@ -46,19 +50,23 @@ def draw_sequence(
 ) -> Markup:
     """Draws the chart; unless `full`, omits the middle of a long trace. See `render_chart`."""
     scene = find_scene(trace, frozenset() if full else clocks, lanes)
-    placed = _place(scene)
-    lines = list(_lines(scene, placed, full))
+    placed = place(scene.lanes, 2 * GAP + LETTER * len(str(scene.drawn[-1])))
+    title = f"message sequence chart of {len(trace.steps) - 1} steps"
+    return draw_lines(title, placed, list(_lines(scene, placed, full)))
+
+
+def draw_lines(title: str, lanes: Lanes, lines: Sequence[Line]) -> Markup:
+    """Draws lanes with their heads, and the lines below them."""
     height = TOP + LINE * len(lines) + 8
     drawn = [
         element("g", *parts, transform=f"translate(0 {TOP + LINE * number})")
         for number, (parts, _) in enumerate(lines)
     ]
-    width = placed.end + 2 * GAP + LETTER * max((length for _, length in lines), default=0)
-    title = element("title", escape(f"message sequence chart of {len(trace.steps) - 1} steps"))
-    heads = [part for name in scene.lanes for part in _head(name, placed.centers[name], height)]
+    width = lanes.end + 2 * GAP + LETTER * max((length for _, length in lines), default=0)
+    heads = [part for name, center in lanes.centers.items() for part in _head(name, center, height)]
     return element(
         "svg",
-        title,
+        element("title", escape(title)),
         *heads,
         *drawn,
         viewBox=f"0 0 {width:.0f} {height}",
@@ -70,15 +78,15 @@ def draw_sequence(
     )
 
 
-def _place(scene: Scene) -> _Lanes:
-    start = 2 * GAP + LETTER * len(str(scene.drawn[-1]))
+def place(names: Sequence[str], start: float) -> Lanes:
+    """Places a lane for each name, from `start` on."""
     centers: dict[str, float] = {}
     x = start
-    for name in scene.lanes:
+    for name in names:
         width = max(LANE_MIN, LETTER * len(name) + 2 * GAP)
         centers[name] = x + width / 2
         x += width
-    return _Lanes(centers, start, x)
+    return Lanes(centers, start, x)
 
 
 def _head(name: str, center: float, height: int) -> Iterator[Markup]:
@@ -89,58 +97,55 @@ def _head(name: str, center: float, height: int) -> Iterator[Markup]:
     yield element("text", escape(name), x=center, y=18, text_anchor="middle")
 
 
-Line = tuple[list[Markup], int]
-"""The markup of a line, and the length of the text beside the lanes."""
-
-
-def _lines(scene: Scene, lanes: _Lanes, full: bool) -> Iterator[Line]:
+def _lines(scene: Scene, lanes: Lanes, full: bool) -> Iterator[Line]:
     index, position = -1, -1
     for following in kept_lines(scene, full):
         if following > index + 1:
-            yield _rule(f"{following - index - 1} steps not shown", lanes)
+            yield rule(f"{following - index - 1} steps not shown", lanes)
         yield from _passage(scene, position, scene.drawn[following], lanes)
         index, position = following, scene.drawn[following]
         yield _step(scene, position, lanes)
     if scene.waits:
         yield from _passage(scene, position, len(scene.trace.steps) - 1, lanes)
     if end := tell_end(scene.trace):
-        yield _rule(end, lanes)
+        yield rule(end, lanes)
 
 
-def _passage(scene: Scene, before: int, after: int, lanes: _Lanes) -> Iterator[Line]:
+def _passage(scene: Scene, before: int, after: int, lanes: Lanes) -> Iterator[Line]:
     passage = find_passage(scene, before, after)
     if passage.loop_begins:
-        yield _rule("loop begins", lanes)
+        yield rule("loop begins", lanes)
     if passage.delay > 0:
-        yield _rule(f"{show_time(passage.delay)} later, at time {show_time(passage.at)}", lanes)
+        yield rule(f"{show_time(passage.delay)} later, at time {show_time(passage.at)}", lanes)
 
 
-def _rule(told: str, lanes: _Lanes) -> Line:
+def rule(told: str, lanes: Lanes) -> Line:
+    """Draws a line across all lanes, with a text beside them."""
     y = LINE / 2
-    rule = empty("line", x1=lanes.start, x2=lanes.end, y1=y, y2=y, class_="line", stroke_dasharray="6 4")
-    return [rule, _beside(told, lanes, soft=True)], len(told)
+    drawn = empty("line", x1=lanes.start, x2=lanes.end, y1=y, y2=y, class_="line", stroke_dasharray="6 4")
+    return [drawn, beside(told, lanes, soft=True)], len(told)
 
 
-def _beside(told: str, lanes: _Lanes, *, soft: bool) -> Markup:
+def beside(told: str, lanes: Lanes, *, soft: bool) -> Markup:
+    """Draws a text to the right of the lanes."""
     return element("text", escape(told), x=lanes.end + GAP, y=LINE / 2 + 4, class_="soft" if soft else None)
 
 
-def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
+def ahead(told: str, lanes: Lanes) -> Markup:
+    """Draws a text to the left of the lanes: the number of a step, or its time."""
+    x = f"{lanes.start - GAP:.1f}"
+    return element("text", escape(told), x=x, y=LINE / 2 + 4, text_anchor="end", class_="soft")
+
+
+def _step(scene: Scene, position: int, lanes: Lanes) -> Line:
     step = scene.trace.steps[position]
-    number = element(
-        "text",
-        escape(position),
-        x=f"{lanes.start - GAP:.1f}",
-        y=LINE / 2 + 4,
-        text_anchor="end",
-        class_="soft",
-    )
+    number = ahead(str(position), lanes)
     if position == 0:
-        return [number, _beside("initial state", lanes, soft=True)], len("initial state")
+        return [number, beside("initial state", lanes, soft=True)], len("initial state")
     whole = ", ".join(write_change(change, "→") for change in told_changes(scene, position))
     cut = whole if len(whole) <= CHANGES_MAX else whole[: CHANGES_MAX - 1].rstrip() + "…"
     action = step.action or ""
-    beside = element(
+    text = element(
         "text",
         element("title", escape(f"{action}: {whole}")),
         element("tspan", escape(action), font_weight=600),
@@ -148,21 +153,32 @@ def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
         x=lanes.end + GAP,
         y=LINE / 2 + 4,
     )
-    return [number, *_movement(scene, position, lanes), beside], len(action) + len(cut) + 2
+    return [number, *_movement(scene, position, lanes), text], len(action) + len(cut) + 2
 
 
-def _movement(scene: Scene, position: int, lanes: _Lanes) -> Iterator[Markup]:
+def _movement(scene: Scene, position: int, lanes: Lanes) -> Iterator[Markup]:
     """Yields the marks and arrows of a step."""
     step = scene.trace.steps[position]
     places = [lanes.centers[mover] for mover in moving(step, scene.lanes)]
     if len(places) == 1:
         for sender in sorted({lanes.centers[message.sender] for message in scene.received[position]}):
             yield from _arrow(sender, places[0])
-        yield empty("rect", x=places[0] - 5, y=LINE / 2 - 5, width=10, height=10, class_="fill")
-    elif places:
+        yield mark(places[0])
+    else:
+        yield from lead(places)
+
+
+def lead(places: Sequence[float]) -> Iterator[Markup]:
+    """Draws a synchronisation: a dot at the first place, and arrows from it to the others."""
+    if places:
         yield empty("circle", cx=places[0], cy=LINE / 2, r=4, class_="fill")
         for place in places[1:]:
             yield from _arrow(places[0], place)
+
+
+def mark(place: float) -> Markup:
+    """Draws a local action."""
+    return empty("rect", x=place - 5, y=LINE / 2 - 5, width=10, height=10, class_="fill")
 
 
 def _arrow(start: float, end: float) -> Iterator[Markup]:

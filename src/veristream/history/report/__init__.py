@@ -1,0 +1,1 @@
+"""Audits for people and programs: text, JSON, pages, charts of witnesses."""

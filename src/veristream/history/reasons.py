@@ -212,8 +212,9 @@ NOTHING: Mapping[Property, str] = {
     Property.FENCED: "no two processes opened one transactional id",
     Property.EXCLUSIVE: "no group has two members with an assignment",
     Property.FORWARD: "no commit followed another one, and no assignment with an offset followed a commit",
-    Property.BOUNDED: """no process that received from a queue has a limit, and no stream has a maximum
-        of attempts""",
+    Property.BOUNDED: (
+        "no process that received from a queue has a limit, and no stream has a maximum of attempts"
+    ),
     Property.FINAL: "no message of a queue was acknowledged by a consumer",
 }
 """Why a property is not observable if there is nothing that it could be decided of."""

@@ -51,8 +51,8 @@ EVIDENCE: Mapping[Property, str] = {
     Property.NOTHING_NEW: "asked: `RECEIVE` events.",
     Property.READERS: "asked: `RECEIVE` events of streams with `readers`.",
     Property.ABORTED: """asked: messages of which a `SEND` has a transaction, in partitions of logs with
-        a `RECEIVE` or an OK `READ_TO_END`. uncompared: a `RECEIVE` of one of them for which
-        `precommitted read` was left out, and which is no `aborted read`.""",
+        a `RECEIVE` or an OK `READ_TO_END`. uncompared: a `RECEIVE` of one of them that is
+        possible, not aborted and sent only in transactions, for which `precommitted read` was left out.""",
     Property.WHOLE: """asked: pairs of a reader and a committed transaction of which at least two
         acknowledged messages have offsets that the reader read to the end.""",
     Property.FENCED: """asked: transactional ids with an OK `OPEN` of two processes. uncompared: an OK
@@ -61,8 +61,9 @@ EVIDENCE: Mapping[Property, str] = {
     Property.EXCLUSIVE: """asked: groups of which two processes have an `ASSIGN` in a log. uncompared:
         two processes that cannot be compared have an `ASSIGN` of one partition in one group.""",
     Property.FORWARD: """asked: OK `COMMIT`s, and `ASSIGN`s with an offset, before which an OK `COMMIT`
-        of the same group and partition ended. uncompared: one of them that is no anomaly, and an OK
-        `COMMIT` with a higher offset by a process that its own cannot be compared with.""",
+        of the same group and partition ended. uncompared: an OK `COMMIT` or an `ASSIGN` with
+        an offset, asked or not, that is no anomaly, and an OK `COMMIT` of the same group and partition with
+        a higher offset by a process that its own cannot be compared with.""",
     Property.BOUNDED: """asked: `RECEIVE` events of queues, if the process has a limit then or the
         stream has `attempts_max`. uncompared: a process whose clock jumped received from a queue with
         `redelivery_ns` while it had a limit.""",

@@ -1,0 +1,1 @@
+"""The plain checker: every property as `docs/history-checks.md` defines it, slowly and obviously."""

@@ -1,0 +1,1 @@
+"""Anomalies that are planted in histories of the simulated broker."""

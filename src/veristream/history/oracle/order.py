@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from veristream.history.events import NONE, Event, Operation
@@ -13,10 +14,28 @@ from veristream.history.verdicts import Anomaly
 def look(facts: Facts, found: Found) -> None:
     """Looks for nonmonotonic sends, nonmonotonic polls and skipped polls."""
     _sends(facts, found)
+    effective = _effective(facts)
     for process in range(len(facts.manifest.processes)):
         events = [event for event in facts.events if event.process == process]
-        _log_polls(facts, found, events)
+        _log_polls(facts, found, events, effective)
         _queue_polls(facts, found, events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Effective:
+    """An effective offset of a message, and the first event that gives it."""
+
+    message: Message
+    offset: int
+    given_by: Event
+
+
+def _effective(facts: Facts) -> list[_Effective]:
+    return [
+        _Effective(message, offset, event)
+        for message in facts.effective_messages()
+        for offset, event in facts.offsets_by(message, facts.effective_by(message)).items()
+    ]
 
 
 def _kind(kind: str, one: Event, other: Event) -> str:
@@ -45,7 +64,7 @@ def _sends(facts: Facts, found: Found) -> None:
                 found.add(anomaly, [before, after])
 
 
-def _log_polls(facts: Facts, found: Found, events: list[Event]) -> None:
+def _log_polls(facts: Facts, found: Found, events: list[Event], effective: list[_Effective]) -> None:
     """Compares the consecutive receives of each session of one process."""
     last: dict[tuple[int, int], Event] = {}
     for event in events:
@@ -57,24 +76,23 @@ def _log_polls(facts: Facts, found: Found, events: list[Event]) -> None:
             before = last.get((event.stream, event.partition))
             if before is not None:
                 found.asked += 1
-                _compare(facts, found, before, event)
+                _compare(found, before, event, effective)
             last[event.stream, event.partition] = event
 
 
-def _compare(facts: Facts, found: Found, before: Event, after: Event) -> None:
+def _compare(found: Found, before: Event, after: Event, effective: list[_Effective]) -> None:
     if after.offset <= before.offset:
         found.add(at(_kind("nonmonotonic poll", before, after), after), [before, after])
         return
     skipped = [
-        (offset, message, giving)
-        for message in facts.effective_messages()
-        if (message.stream, message.partition) == (after.stream, after.partition)
-        for offset, giving in facts.offsets_by(message, facts.effective_by(message)).items()
-        if before.offset < offset < after.offset
+        each
+        for each in effective
+        if (each.message.stream, each.message.partition) == (after.stream, after.partition)
+        and before.offset < each.offset < after.offset
     ]
     if skipped:
-        _, _, giving = min(skipped, key=lambda each: each[:2])
-        found.add(at(_kind("skipped poll", before, after), after), [before, giving, after])
+        lowest = min(skipped, key=lambda each: (each.offset, each.message))
+        found.add(at(_kind("skipped poll", before, after), after), [before, lowest.given_by, after])
 
 
 def _queue_polls(facts: Facts, found: Found, events: list[Event]) -> None:

@@ -137,18 +137,16 @@ def test_cycles_of_writes_alone_are_noted() -> None:
     assert judge_one(Property.WHOLE, of).notes == {"G0": 1}
 
 
-def test_a_cycle_takes_the_shortest_way_back() -> None:
-    # c reads of a, and b lies between them by offsets in partition 0, but not in partition 1.
-    line = "a[1 b[1 c[1 c>1@0 b>1@1 a>1@2 c>2@0/1 a>2@1/1 a>3@0/2 c<a3@0/2 a]1 b]1 c]1"
-    judgement = assert_violated(
-        Property.WHOLE,
-        history(line),
-        "1 cycle of transactions that read of each other",
-        Anomaly("G1c", process=0, transaction=1),
-    )
-    assert shown(judgement) == ["c5", "a5", "c6", "a9", "c8"]
-
-
 def test_the_same_message_in_two_partitions_is_two_messages() -> None:
     of = history("a>1@0 a>1@0/1 b<a1@0 b<a1@0/1")
     assert_held(Property.ONCE, of, "2 received messages came once each")
+
+
+def test_the_first_events_of_a_lost_write_are_shown() -> None:
+    judgement = assert_violated(
+        Property.DELIVERED,
+        history("a[1 a>1@1 a>1@1 a]1 a]1 bE0-1 bE1-2 bE0-2"),
+        "1 acknowledged message was lost",
+        LOST,
+    )
+    assert shown(judgement) == ["a3", "a7", "b3"]

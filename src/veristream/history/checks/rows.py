@@ -1,0 +1,166 @@
+"""Rows: some of the events of a history as columns, and how to get back the events of a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from veristream.history.events import Event
+from veristream.history.properties import Property
+from veristream.history.schema import EVENTS
+from veristream.history.store.reader import open_file, to_events
+
+COLUMNS = tuple(name for name in EVENTS.names if name != "error")
+"""The columns that rows may have: all but `error`, which no check looks at."""
+
+
+class Source(Protocol):
+    """Where rows come from. It reads the few events that witnesses show; it can be pickled."""
+
+    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+        """Returns the events at these positions, in the order of `at`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parquet files of a history; positions count their rows from the first file on."""
+
+    paths: tuple[Path, ...]
+
+    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+        found: dict[int, Event] = {}
+        begin = 0
+        for path in self.paths:
+            file = open_file(path)
+            for group in range(file.metadata.num_row_groups):
+                end = begin + file.metadata.row_group(group).num_rows
+                inside = np.unique(at[(at >= begin) & (at < end)])
+                if inside.size:
+                    rows = file.read_row_group(group, columns=EVENTS.names).take(pa.array(inside - begin))
+                    events = (
+                        event
+                        for batch in rows.select(EVENTS.names).to_batches()
+                        for event in to_events(batch)
+                    )
+                    found.update(zip(inside.tolist(), events, strict=True))
+                begin = end
+        return tuple(found[each] for each in at.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Events in memory."""
+
+    events: tuple[Event, ...]
+
+    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+        return tuple(self.events[each] for each in at.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Columns of equal length. `at` says where in the source each row is; None: row i is at i."""
+
+    columns: Mapping[str, NDArray[Any]]
+    source: Source
+    at: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def select(self, which: NDArray[Any]) -> Rows:
+        """Returns the rows of a mask, or those with these indices in their order."""
+        indices = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        at = indices if self.at is None else self.at[indices]
+        return Rows({name: column[indices] for name, column in self.columns.items()}, self.source, at)
+
+    def events(self, indices: NDArray[np.int64] | Sequence[int]) -> tuple[Event, ...]:
+        """Reads the events of a few rows, with all their fields."""
+        chosen = np.asarray(indices, np.int64)
+        return self.source.read(chosen if self.at is None else self.at[chosen]) if chosen.size else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Several rows, one after the other."""
+
+    parts: tuple[Rows, ...]
+
+    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+        ends = np.cumsum([len(part) for part in self.parts])
+        which = np.searchsorted(ends, at, side="right")
+        found: dict[int, Event] = {}
+        for each in np.unique(which).tolist():
+            part, inside = self.parts[each], at[which == each]
+            events = part.events(inside - (ends[each] - len(part)))
+            found.update(zip(inside.tolist(), events, strict=True))
+        return tuple(found[each] for each in at.tolist())
+
+
+def from_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str], source: Source) -> Rows:
+    """Returns all rows of the batches, which are those of the source in its order, with these columns."""
+    wanted = tuple(names)
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
+    for batch in batches:
+        for name in wanted:
+            parts[name].append(batch.column(name).to_numpy())
+    columns: dict[str, NDArray[Any]] = {}
+    for name in wanted:
+        pieces = parts.pop(name)  # so that they are freed once they are joined
+        empty = np.empty(0, EVENTS.field(name).type.to_pandas_dtype())
+        columns[name] = np.concatenate(pieces) if pieces else empty
+    return Rows(columns, source)
+
+
+def from_events(events: Iterable[Event]) -> Rows:
+    """Returns events in memory as rows with all columns."""
+    told = tuple(events)
+    columns = {
+        name: np.array(
+            [int(getattr(event, name)) for event in told], EVENTS.field(name).type.to_pandas_dtype()
+        )
+        for name in COLUMNS
+    }
+    return Rows(columns, Told(told))
+
+
+def join(parts: Sequence[Rows]) -> Rows:
+    """Returns the rows of all parts, one after the other, with the columns of the first one."""
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    return Rows(columns, Joined(tuple(parts)))
+
+
+_ALWAYS = ("process", "index", "operation", "outcome", "stream", "partition")
+
+_NEEDED: Mapping[Property, tuple[str, ...]] = {
+    Property.DELIVERED: ("call", "time_ns", "offset", "producer", "number", "group", "transaction"),
+    Property.PROCESSED: ("offset", "producer", "number", "group", "transaction"),
+    Property.ONCE: ("offset", "producer", "number", "group"),
+    Property.ORDER: ("call", "offset", "producer", "number", "group", "transaction", "attempt"),
+    Property.ONE_OFFSET: ("offset", "producer", "number"),
+    Property.NOTHING_NEW: ("call", "producer", "number", "digest"),
+    Property.READERS: ("time_ns",),
+    Property.ABORTED: COLUMNS,
+    Property.WHOLE: COLUMNS,
+    Property.FENCED: (),
+    Property.EXCLUSIVE: ("time_ns", "group"),
+    Property.FORWARD: ("call", "time_ns", "offset", "group"),
+    Property.BOUNDED: ("time_ns", "producer", "number", "group", "attempt"),
+    Property.FINAL: ("call", "time_ns", "producer", "number", "group"),
+}
+
+
+def columns_of(asked: Iterable[Property]) -> tuple[str, ...]:
+    """Returns the columns that the checks of these properties need, in the order of `COLUMNS`."""
+    needed = set(_ALWAYS).union(*(_NEEDED[each] for each in asked))
+    return tuple(name for name in COLUMNS if name in needed)

@@ -22,6 +22,10 @@ PLANTED = {
         "veristream.search.engine",
     ),
     "the product does not know its test package": ("ir/planted_peers.py", "veristream_testing.peers"),
+    "the two checkers of histories do not know each other": (
+        "history/checks/planted.py",
+        "veristream.history.oracle.judge",
+    ),
     "llvmlite has its owners": ("search/planted_llvmlite.py", "llvmlite"),
     "numba has its owners": ("report/planted_numba.py", "numba"),
     "lark has its owners": ("languages/csp/lower/planted_lark.py", "lark"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from veristream.history.properties import Property
@@ -19,11 +19,16 @@ class Part:
     """What a bucket shows of a property.
 
     `evidence` adds up. `facts` do not: they are few, bounded by the processes, groups and streams of the
-    manifest, and `settle` counts what follows from all of them together.
+    manifest, and `settle` counts what follows from all of them together. `by_group` is evidence that counts
+    only if all buckets together have what it takes to decide the group. `unseen` has a bit for each
+    effective message whose partition nobody learnt, once for each subscription of a queue: it is set if the
+    bucket has no receipt of it. -1 sets all.
     """
 
     evidence: Evidence = field(default_factory=Evidence)
     facts: frozenset[Fact] = frozenset()
+    by_group: Mapping[int, Evidence] = field(default_factory=dict)
+    unseen: int = -1
 
 
 def settle(asked: Property, parts: Sequence[Part]) -> Evidence:
@@ -31,13 +36,23 @@ def settle(asked: Property, parts: Sequence[Part]) -> Evidence:
     whole = merge([part.evidence for part in parts])
     facts = frozenset[Fact]().union(*(part.facts for part in parts))
     match asked:
+        case Property.DELIVERED:
+            unseen = -1
+            for part in parts:
+                unseen &= part.unseen
+            lost = unseen.bit_count() if unseen != -1 else 0
+            return replace(whole, asked=whole.asked + lost, undecided=whole.undecided + lost)
         case Property.PROCESSED:
             committed, acknowledged, unknown = (
                 {group for what, group, _ in facts if what == each}
                 for each in ("committed", "acknowledged", "unknown")
             )
-            undecided = (committed - acknowledged) | (committed & unknown)
-            return replace(whole, asked=len(committed), undecided=len(undecided))
+            decided = (committed & acknowledged) - unknown
+            of_groups = merge(
+                [part.by_group[each] for part in parts for each in part.by_group if each in decided]
+            )
+            of_groups = merge([whole, of_groups])
+            return replace(of_groups, asked=len(committed), undecided=len(committed - decided))
         case Property.EXCLUSIVE:
             members: dict[int, set[int]] = {}
             for _, group, process in facts:

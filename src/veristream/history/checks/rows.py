@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veristream.history.events import Event
+from veristream.history.manifest import Manifest
 from veristream.history.properties import Property
 from veristream.history.schema import EVENTS
 from veristream.history.store.reader import open_file, to_events
@@ -140,27 +141,41 @@ def join(parts: Sequence[Rows]) -> Rows:
     return Rows(columns, Joined(tuple(parts)))
 
 
-_ALWAYS = ("process", "index", "operation", "outcome", "stream", "partition")
+_ALWAYS = (
+    "process", "index", "operation", "outcome", "time_ns", "stream", "partition", "offset",
+    "producer", "number",
+)  # fmt: skip
 
-_NEEDED: Mapping[Property, tuple[str, ...]] = {
-    Property.DELIVERED: ("call", "time_ns", "offset", "producer", "number", "group", "transaction"),
-    Property.PROCESSED: ("offset", "producer", "number", "group", "transaction"),
-    Property.ONCE: ("offset", "producer", "number", "group"),
-    Property.ORDER: ("call", "offset", "producer", "number", "group", "transaction", "attempt"),
-    Property.ONE_OFFSET: ("offset", "producer", "number"),
-    Property.NOTHING_NEW: ("call", "producer", "number", "digest"),
-    Property.READERS: ("time_ns",),
-    Property.ABORTED: COLUMNS,
-    Property.WHOLE: COLUMNS,
+_MORE: Mapping[Property, tuple[str, ...]] = {
+    Property.DELIVERED: ("call", "transaction"),
+    Property.PROCESSED: ("group", "transaction"),
+    Property.ONCE: (),
+    Property.ORDER: ("call", "transaction"),
+    Property.ONE_OFFSET: (),
+    Property.NOTHING_NEW: ("call", "digest"),
+    Property.READERS: (),
+    Property.ABORTED: ("call", "transaction"),
+    Property.WHOLE: ("call", "transaction"),
     Property.FENCED: (),
-    Property.EXCLUSIVE: ("time_ns", "group"),
-    Property.FORWARD: ("call", "time_ns", "offset", "group"),
-    Property.BOUNDED: ("time_ns", "producer", "number", "group", "attempt"),
-    Property.FINAL: ("call", "time_ns", "producer", "number", "group"),
+    Property.EXCLUSIVE: ("group",),
+    Property.FORWARD: ("call", "group"),
+    Property.BOUNDED: ("call", "group", "attempt"),
+    Property.FINAL: ("call", "group"),
+}
+
+_OF_QUEUES: Mapping[Property, tuple[str, ...]] = {
+    Property.DELIVERED: ("group",),
+    Property.ONCE: ("group",),
+    Property.ORDER: ("group", "attempt"),
 }
 
 
-def columns_of(asked: Iterable[Property]) -> tuple[str, ...]:
+def columns_of(asked: Iterable[Property], manifest: Manifest) -> tuple[str, ...]:
     """Returns the columns that the checks of these properties need, in the order of `COLUMNS`."""
-    needed = set(_ALWAYS).union(*(_NEEDED[each] for each in asked))
+    needed = set(_ALWAYS)
+    has_queues = any(not stream.offsets for stream in manifest.streams)
+    for each in asked:
+        needed.update(_MORE[each])
+        if has_queues:
+            needed.update(_OF_QUEUES.get(each, ()))
     return tuple(name for name in COLUMNS if name in needed)

@@ -1,0 +1,1 @@
+"""Properties of offsets and of the groups that read logs."""

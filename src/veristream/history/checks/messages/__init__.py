@@ -1,0 +1,1 @@
+"""Properties of the messages of logs and queues alike."""

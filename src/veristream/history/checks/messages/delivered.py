@@ -1,0 +1,153 @@
+"""`acknowledged means delivered`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.history.checks.table.calls import Clocks, Sends, begins, clocks, sends_of
+from veristream.history.checks.table.table import Table, firsts, tell
+from veristream.history.checks.table.tally import EFFECTIVE, RECEIVED
+from veristream.history.events import NONE, Event, Operation, Outcome
+from veristream.history.reasons import Evidence, merge
+from veristream.history.witnesses import order_of
+
+_KIND = "lost write"
+
+
+class _Lost(NamedTuple):
+    """Effective messages that were not received, though read to the end: of each the place, the
+    subscription, the message, and the row of the first read that covers it."""
+
+    place: NDArray[np.int64]
+    group: NDArray[np.int64]
+    message: NDArray[np.int64]
+    read: NDArray[np.int64]
+
+
+class _Reads(NamedTuple):
+    """The reads to the end of a bucket, the first one first, with the rows with which their calls began."""
+
+    row: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    clock: Clocks
+
+
+def find_lost(table: Table) -> Evidence:
+    """Finds effective messages that were read to the end and not received."""
+    reads = _reads(table)
+    bits, logs = table.tally.bits, table.logs()
+    effective = bits & EFFECTIVE != 0
+    asked = int(np.count_nonzero(effective & logs))
+    missing = np.flatnonzero(effective & logs & (bits & RECEIVED == 0))
+    parts = [_tell(table, asked, len(missing), _lost_in_logs(table, missing, reads))]
+    for stream, each in enumerate(table.context.manifest.streams):
+        if not each.offsets:
+            of_stream = table.places.stream[table.messages.place] == stream
+            inside = np.repeat(of_stream, np.diff(table.messages.begin))
+            parts += _in_queue(table, stream, np.flatnonzero(effective & inside), reads)
+    return merge(parts)
+
+
+def _reads(table: Table) -> _Reads:
+    rows = np.flatnonzero(table.of(Operation.READ_TO_END))
+    keys = (table.rows[name][rows] for name in ("index", "process", "time_ns"))
+    rows = rows[np.lexsort(tuple(keys))]
+    return _Reads(rows, begins(table.rows, Operation.READ_TO_END, rows), clocks(table.context))
+
+
+def _in_queue(table: Table, stream: int, effective: NDArray[np.int64], reads: _Reads) -> list[Evidence]:
+    groups = table.context.subscriptions.get(stream, ())
+    if not groups:
+        return [Evidence(asked=len(effective), undecided=len(effective))]
+    receipts = np.flatnonzero(table.of(Operation.RECEIVE) & (table.messages.of_row >= 0))
+    receipts = receipts[table.rows["stream"][receipts] == stream]
+    parts = []
+    for group in groups:
+        received = np.zeros(table.messages.total, np.bool_)
+        received[table.messages.of_row[receipts[table.rows["group"][receipts] == group]]] = True
+        missing = effective[~received[effective]]
+        lost = _lost_in_queue(table, missing, group, reads)
+        parts.append(_tell(table, len(effective), len(missing), lost))
+    return parts
+
+
+def _sends(table: Table, messages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the rows of all sends of some messages."""
+    chosen = np.zeros(table.messages.total + 1, np.bool_)  # the last one stands for no message
+    chosen[messages] = True
+    return np.flatnonzero((table.rows["operation"] == Operation.SEND) & chosen[table.messages.of_row])
+
+
+def _lost_in_logs(table: Table, missing: NDArray[np.int64], reads: _Reads) -> _Lost:
+    """Finds those whose offset was read, and those without one that were sent before a read from 0."""
+    read_of = np.full(table.messages.total, -1, np.int64)
+    if missing.size and reads.row.size:
+        rows, of_row = _sends(table, missing), table.messages.of_row
+        accepted = rows[table.rows["outcome"][rows] == Outcome.OK]
+        if table.committed.size:
+            accepted = accepted[table.committed[accepted]]
+        stored = accepted[table.rows["offset"][accepted] != NONE]
+        placed = np.zeros(table.messages.total + 1, np.bool_)
+        placed[of_row[stored]] = True
+        sends = sends_of(table.rows, of_row, rows[~placed[of_row[rows]]])
+        place = table.places.of_row
+        for read, begin in zip(reads.row[::-1].tolist(), reads.begin[::-1].tolist(), strict=True):
+            inside = stored[place[stored] == place[read]]
+            offset = table.rows["offset"][inside]
+            covered = (offset >= table.rows["number"][read]) & (offset < table.rows["offset"][read])
+            read_of[of_row[inside[covered]]] = read
+            if table.rows["number"][read] == 0:
+                read_of[_sent_before(table, sends, begin, reads.clock)] = read
+    return _lost(table, missing, read_of, NONE)
+
+
+def _lost_in_queue(table: Table, missing: NDArray[np.int64], group: int, reads: _Reads) -> _Lost:
+    read_of = np.full(table.messages.total, -1, np.int64)
+    of_group = table.rows["group"][reads.row] == group
+    if missing.size and of_group.any():
+        sends = sends_of(table.rows, table.messages.of_row, _sends(table, missing))
+        both = zip(reads.row[of_group][::-1].tolist(), reads.begin[of_group][::-1].tolist(), strict=True)
+        for read, begin in both:
+            read_of[_sent_before(table, sends, begin, reads.clock)] = read
+    return _lost(table, missing, read_of, group)
+
+
+def _sent_before(table: Table, sends: Sends, begin: int, clock: Clocks) -> NDArray[np.int64]:
+    """Returns the messages of the partition of a read of which every call ended before it began."""
+    place = table.messages.place[table.messages.pair_of(sends.message)]
+    inside = place == table.places.of_row[begin]
+    before = sends.before(table.rows, begin, clock)
+    return np.setdiff1d(sends.message[inside], sends.message[inside & ~before])
+
+
+def _lost(table: Table, missing: NDArray[np.int64], read_of: NDArray[np.int64], group: int) -> _Lost:
+    lost = missing[read_of[missing] >= 0]
+    place = table.messages.place[table.messages.pair_of(lost)].astype(np.int64)
+    return _Lost(place, np.full(len(lost), group), lost, read_of[lost])
+
+
+def _tell(table: Table, asked: int, missing: int, lost: _Lost) -> Evidence:
+    undecided = missing - len(lost.message)
+    if not table.context.manifest.complete:
+        return Evidence(asked=asked, undecided=undecided)
+    order = np.lexsort((lost.message, lost.group, lost.place))
+    shown = []
+    for each in firsts(order):
+        message, group = int(lost.message[each]), int(lost.group[each])
+        events = _shown(table, message, int(lost.read[each]))
+        shown.append((table.anomaly(_KIND, message, group), events))
+    return tell(table, shown, asked=asked, undecided=undecided, counts={_KIND: len(order)})
+
+
+def _shown(table: Table, message: int, read: int) -> list[Event]:
+    sent = table.first(table.effective(message))
+    events = [sent, *table.rows.events([read])]
+    control = table.context.control
+    if sent.transaction != NONE:
+        ends = (control["operation"] == Operation.END_COMMIT) & (control["outcome"] == Outcome.OK)
+        ends &= (control["process"] == sent.process) & (control["transaction"] == sent.transaction)
+        events.append(min(control.events(np.flatnonzero(ends)), key=order_of))
+    return events

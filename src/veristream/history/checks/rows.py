@@ -108,18 +108,28 @@ class Joined:
         return tuple(found[each] for each in at.tolist())
 
 
+_OFTEN_ALIKE = frozenset({"stream", "partition", "group", "transaction", "attempt"})
+"""Columns that often have one value in all rows; then they take no memory, and cannot be written to."""
+
+
 def from_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str], source: Source) -> Rows:
     """Returns all rows of the batches, which are those of the source in its order, with these columns."""
     wanted = tuple(names)
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
     for batch in batches:
-        for name in wanted:
-            parts[name].append(batch.column(name).to_numpy())
+        for name in wanted if batch.num_rows else ():
+            column = batch.column(name).to_numpy()
+            alike = name in _OFTEN_ALIKE and bool((column == column[0]).all())
+            parts[name].append(np.broadcast_to(column[0], len(column)) if alike else column)
     columns: dict[str, NDArray[Any]] = {}
     for name in wanted:
         pieces = parts.pop(name)  # so that they are freed once they are joined
-        empty = np.empty(0, EVENTS.field(name).type.to_pandas_dtype())
-        columns[name] = np.concatenate(pieces) if pieces else empty
+        if not pieces:
+            columns[name] = np.empty(0, EVENTS.field(name).type.to_pandas_dtype())
+        elif all(piece.strides == (0,) and piece[0] == pieces[0][0] for piece in pieces):
+            columns[name] = np.broadcast_to(pieces[0][0], sum(map(len, pieces)))
+        else:
+            columns[name] = np.concatenate(pieces)
     return Rows(columns, source)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.unit.history.checks.checked import ASKED, context_of
@@ -16,9 +17,11 @@ from veristream.history.manifest import Manifest, Process, Stream
 from veristream.history.oracle.judge import judge
 from veristream.history.properties import Property
 from veristream.history.reasons import conclude
+from veristream.history.schema import EVENTS as EVENTS_SCHEMA
 from veristream.history.store.reader import bucket_files, read_batches, read_manifest
 from veristream.history.store.writer import HistoryWriter
 from veristream_testing.histories.noisy import noisy_history
+from veristream_testing.histories.notation import history
 
 EVENTS = tuple(
     Event(
@@ -69,6 +72,38 @@ def test_events_come_back_from_files(tmp_path: Path) -> None:
     assert rows["process"].dtype == np.int32
     rows = pickle.loads(pickle.dumps(rows.select(rows["number"] < 3)))
     assert rows.events([5, 0, 4]) == (EVENTS[2], EVENTS[0], EVENTS[1])
+
+
+def test_columns_with_one_value_take_no_memory() -> None:
+    names = ("number", "partition", "transaction")
+
+    def batch(partition: list[int], transaction: int) -> pa.RecordBatch:
+        columns = [[5] * len(partition), partition, [transaction] * len(partition)]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, EVENTS_SCHEMA.field(name).type)
+                for name, column in zip(names, columns, strict=True)
+            ],
+            names,
+        )
+
+    rows = from_batches([batch([3, 3], -1), batch([], 7), batch([3], -1)], names, Files(()))
+    assert [rows[name].strides for name in names] == [(8,), (0,), (0,)]
+    assert rows["partition"].tolist() == [3, 3, 3]
+    rows = from_batches([batch([3, 3], -1), batch([4, 3], -1), batch([3], 2)], names, Files(()))
+    assert [rows[name].strides for name in names] == [(8,), (4,), (8,)]
+    assert rows["partition"].tolist() == [3, 3, 4, 3, 3]
+    assert rows["transaction"].tolist() == [-1, -1, -1, -1, 2]
+
+
+def test_a_history_of_one_partition_is_judged(tmp_path: Path) -> None:
+    of = history("a>1@0 a>2@1 b<a1@0 b<a2@1 b<a1@2 b=3 bE0-3 c<?@3 cE0-4 a>3@2")
+    manifest = _written(tmp_path / "history", of.manifest, of.events, 1)
+    rows = _read(tmp_path / "history", manifest, 0, columns_of(ASKED, manifest))
+    assert rows["partition"].strides == (0,)
+    parts = check_bucket(rows, context_of(manifest, of.events, 1), ASKED)
+    found = tuple(conclude(each, manifest, settle(each, [parts[each]])) for each in ASKED)
+    assert found == judge(manifest, of.events, ASKED)
 
 
 def test_no_batches_are_no_rows() -> None:

@@ -46,20 +46,32 @@ def find_unprocessed(table: Table) -> Part:
     receipts = table.in_log(np.flatnonzero(table.of(Operation.RECEIVE) & (table.messages.of_row >= 0)))
     received = _by_place(table, receipts)
     done = acknowledged[rows["outcome"][acknowledged] != Outcome.FAIL]
-    done = done[table.messages.of_row[done] >= 0]
-    found: dict[int, list[NDArray[np.int32]]] = {}
+    processed = _by_place(table, done[table.messages.of_row[done] >= 0])
+    found: dict[int, list[NDArray[np.int64]]] = {}
     codes, (places, groups) = encode_all(table.places.of_row[commits], group[commits])
     highest = np.full(len(places), NONE, np.int64)
     np.maximum.at(highest, codes, rows["offset"][commits])
+    assigns = _assigns(table)
     for place, each, end in zip(places.tolist(), groups.tolist(), highest.tolist(), strict=True):
-        own = received.inside(place)
+        own, given = received.inside(place), processed.inside(place)
         passed = np.concatenate((giving.inside(place), own[group[own] == each]))
         offset = rows["offset"][passed]
-        passed = passed[(offset >= _first_position(table, place, each)) & (offset < end)]
-        left = np.setdiff1d(table.messages.of_row[passed], table.messages.of_row[done[group[done] == each]])
+        passed = passed[(offset >= _first_position(table, assigns, place, each)) & (offset < end)]
+        left = _without(table.messages.of_row[passed], table.messages.of_row[given[group[given] == each]])
         found.setdefault(each, []).append(left)
     of_group = {each: _tell(table, each, np.concatenate(left)) for each, left in found.items()}
     return Part(facts=frozenset(facts), by_group=of_group)
+
+
+def _without(messages: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Returns the messages that are not among the others, each once and in order; all are of one place."""
+    if not messages.size:
+        return np.empty(0, np.int64)
+    low, high = int(messages.min()), int(messages.max())
+    left = np.zeros(high - low + 1, np.bool_)
+    left[messages - low] = True
+    left[others[(others >= low) & (others <= high)] - low] = False
+    return np.flatnonzero(left) + low
 
 
 def _by_place(table: Table, rows: NDArray[np.int64]) -> _ByPlace:
@@ -68,13 +80,16 @@ def _by_place(table: Table, rows: NDArray[np.int64]) -> _ByPlace:
     return _ByPlace(rows[order], place[order])
 
 
-def _first_position(table: Table, place: int, group: int) -> int:
-    starts = table.of(Operation.ASSIGN) & (table.rows["offset"] != NONE)
-    starts &= (table.places.of_row == place) & (table.rows["group"] == group)
-    return int(table.rows["offset"][starts].min()) if starts.any() else 0
+def _assigns(table: Table) -> NDArray[np.int64]:
+    return np.flatnonzero(table.of(Operation.ASSIGN) & (table.rows["offset"] != NONE))
 
 
-def _tell(table: Table, group: int, messages: NDArray[np.int32]) -> Evidence:
+def _first_position(table: Table, assigns: NDArray[np.int64], place: int, group: int) -> int:
+    starts = assigns[(table.places.of_row[assigns] == place) & (table.rows["group"][assigns] == group)]
+    return int(table.rows["offset"][starts].min()) if starts.size else 0
+
+
+def _tell(table: Table, group: int, messages: NDArray[np.int64]) -> Evidence:
     """Tells of messages in the order of their places, and so of their anomalies."""
     shown = [
         (table.anomaly(_KIND, message, group), _shown(table, message, group))
@@ -93,7 +108,7 @@ def _shown(table: Table, message: int, group: int) -> list[Event]:
         giving = receipts
     place = int(table.places.of_row[receipts[0] if not effective.size else effective[0]])
     offsets = offset[np.concatenate((giving, received))]
-    lowest = offsets[offsets >= _first_position(table, place, group)].min()
+    lowest = offsets[offsets >= _first_position(table, _assigns(table), place, group)].min()
     commits = np.flatnonzero(table.of(Operation.COMMIT) & (table.places.of_row == place))
     commits = commits[(rows["group"][commits] == group) & (offset[commits] > lowest)]
     return [table.first(effective if effective.size else received), table.first(commits)]

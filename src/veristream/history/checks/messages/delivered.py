@@ -120,7 +120,8 @@ def _sent_before(table: Table, sends: Sends, begin: int, clock: Clocks) -> NDArr
     place = table.messages.place[table.messages.pair_of(sends.message)]
     inside = place == table.places.of_row[begin]
     before = sends.before(table.rows, begin, clock)
-    return np.setdiff1d(sends.message[inside], sends.message[inside & ~before])
+    messages = sends.message[inside]
+    return messages[~np.isin(messages, messages[~before[inside]])]
 
 
 def _lost(table: Table, missing: NDArray[np.int64], read_of: NDArray[np.int64], group: int) -> _Lost:

@@ -25,10 +25,10 @@ def find_zombie_deliveries(table: Table) -> Evidence:
     both = np.concatenate((acknowledged, receipts))
     codes, _ = encode_all(table.messages.of_row[both], rows["group"][both])
     one, other = codes[: len(acknowledged)], codes[len(acknowledged) :]
-    asked = len(np.unique(one))
     # Receipts of what was never acknowledged can be left out.
     of_acknowledged = np.zeros(int(codes.max()) + 1, np.bool_)
     of_acknowledged[one] = True
+    asked = int(np.count_nonzero(of_acknowledged))
     receipts, other = receipts[of_acknowledged[other]], other[of_acknowledged[other]]
     clock = clocks(table.context)
     found = _after(table, (acknowledged, one), (receipts, other, receipts), clock)

@@ -64,27 +64,31 @@ def count(
 
 def number_places(rows: Rows, context: Context) -> Places:
     """Numbers the partitions of the rows."""
-    width = int(rows["partition"].max(initial=NONE)) + 2
+    stream, partition = rows["stream"], rows["partition"]
+    width = int(partition.max(initial=NONE)) + 2
     streams = context.manifest.streams
-    if (len(streams) + 1) * width <= _KEYS_MAX:
-        located = Located(rows["stream"], rows["partition"], width)
+    if stream.strides == partition.strides == (0,):
+        keys = (stream[:1] + 1) * np.int64(width) + partition[:1] + 1
+        of_row = np.zeros(len(rows), np.int32)
+    elif (len(streams) + 1) * width <= _KEYS_MAX:
+        located = Located(np.ascontiguousarray(stream), np.ascontiguousarray(partition), width)
         present = np.zeros((len(streams) + 1) * width, np.bool_)
         mark(located, present)
         keys = np.flatnonzero(present)
         of_row = np.empty(len(rows), np.int32)
         place(located, np.cumsum(present, dtype=np.int32) - np.int32(1), of_row)
     else:
-        of_row, keys = encode((rows["stream"] + 1) * np.int64(width) + rows["partition"] + 1)
-    stream, partition = keys // width - 1, keys % width - 1
-    is_log = np.array([each.offsets for each in streams] + [False])[stream]
-    return Places(of_row, stream, partition, is_log, ~is_log & (stream != NONE))
+        of_row, keys = encode((stream + 1) * np.int64(width) + partition + 1)
+    of_stream, of_partition = keys // width - 1, keys % width - 1
+    is_log = np.array([each.offsets for each in streams] + [False])[of_stream]
+    return Places(of_row, of_stream, of_partition, is_log, ~is_log & (of_stream != NONE))
 
 
 def count_events(rows: Rows, streams: int) -> dict[tuple[int, Operation], int]:
     """Counts the events of each stream and operation; stream -1 are those without one."""
     width = len(Operation)
     counts = np.zeros((streams + 1) * width, np.int64)
-    count(rows["stream"], rows["operation"], width, counts)
+    count(np.ascontiguousarray(rows["stream"]), rows["operation"], width, counts)
     return {
         (int(key) // width - 1, Operation(int(key) % width)): int(counts[key])
         for key in np.flatnonzero(counts)

@@ -1,15 +1,18 @@
 """The journal of one client: what it called, and what it learnt of each call.
 
 A client's thread only takes the time and appends to a list. Another thread, that of the recording, makes
-columns of what was appended.
+columns of what was appended. `recording.rapid` does the same for what clients do most often.
+
+The number of a call is twice the index of its first event; odd ones are those that `begin` gives out.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,77 +70,64 @@ _Row = tuple[int, int, int, int, int, Fields, str]
 """Index, call, operation, outcome, time, fields, error."""
 
 
+class Source(Protocol):
+    """Events of a journal that are kept elsewhere; both methods are called by the recording's thread."""
+
+    def drain(self) -> list[Columns]:
+        """Takes the events of calls that have ended."""
+        ...
+
+    def retire(self) -> list[Columns]:
+        """Takes all events that are left."""
+        ...
+
+
 class Journal:
     """The events of one process; any thread may append.
 
-    After `retire`, what still arrives is ignored: a callback of a client may come late.
+    After `retire`, what still arrives is ignored: a callback of a client may come late. `lock` protects
+    `index`, the next event's; times are those of the system's monotonic clock, of which `start_ns` is 0.
     """
 
-    def __init__(self, process: int, clock: Callable[[], int]) -> None:
+    def __init__(self, process: int, start_ns: int) -> None:
         self.process = process
-        self._clock = clock
-        self._lock = threading.Lock()
+        self.start_ns = start_ns
+        self.lock = threading.Lock()
+        self.index = 0
         self._rows: list[_Row] = []
         self._open: dict[int, Call] = {}
-        self._index = 0
-        self._calls = 0
+        self._begun = 0
+        self._sources: list[Source] = []
         self._retired = False
+
+    def attach(self, source: Source) -> None:
+        """Adds events that share this journal's `index` and `lock`."""
+        with self.lock:
+            self._sources.append(source)
 
     def invoke(self, operation: Operation, **fields: Unpack[Fields]) -> Call:
         """Begins a call; all its events have the same fields, and those that its end adds."""
-        with self._lock:
-            call = Call(self._calls, operation, self._index, self._clock(), fields)
-            self._calls += 1
-            self._index += 1
+        with self.lock:
+            call = Call(2 * self.index, operation, self.index, time.monotonic_ns(), fields)
+            self.index += 1
             self._open[call.number] = call
         return call
 
     def ok(self, call: Call, **fields: Unpack[Fields]) -> None:
         """Ends a call that had its effect."""
-        self._end(call, Outcome.OK, "", fields)
+        self.end(call, Outcome.OK, "", **fields)
 
     def fail(self, call: Call, error: str = "", **fields: Unpack[Fields]) -> None:
         """Ends a call that certainly had no effect."""
-        self._end(call, Outcome.FAIL, error, fields)
+        self.end(call, Outcome.FAIL, error, **fields)
 
     def indefinite(self, call: Call, error: str = "", **fields: Unpack[Fields]) -> None:
         """Ends a call that may or may not have its effect, now or later."""
-        self._end(call, Outcome.INDEFINITE, error, fields)
+        self.end(call, Outcome.INDEFINITE, error, **fields)
 
-    def begin(self) -> int:
-        """Returns the number of a new call, for several `note`s of one call."""
-        with self._lock:
-            self._calls += 1
-            return self._calls - 1
-
-    def note(self, operation: Operation, call: int | None = None, **fields: Unpack[Fields]) -> None:
-        """Adds an event that has only an end, in a call of its own by default."""
-        with self._lock:
-            if self._retired:
-                return
-            if call is None:
-                call = self._calls
-                self._calls += 1
-            self._rows.append((self._index, call, operation, Outcome.OK, self._clock(), fields, ""))
-            self._index += 1
-
-    def drain(self) -> list[Columns]:
-        """Takes what was appended since, as columns without `wall_us`; calls still under way remain."""
-        with self._lock:
-            rows, self._rows = self._rows, []
-        return [_columns(self.process, rows)] if rows else []
-
-    def retire(self) -> list[Columns]:
-        """Takes all that is left, calls under way included: nobody will ever know how they ended."""
-        with self._lock:
-            self._retired = True
-            for each in self._open.values():
-                self._rows.append(_invoke(each))
-            self._open.clear()
-        return self.drain()
-
-    def _end(self, call: Call, outcome: Outcome, error: str, fields: Fields) -> None:
-        with self._lock:
+    def end(self, call: Call, outcome: Outcome, error: str, **fields: Unpack[Fields]) -> None:
+        """Ends a call with an outcome that is not `INVOKE`."""
+        with self.lock:
             if self._retired:
                 return
             if self._open.pop(call.number, None) is not call:
@@ -145,18 +135,56 @@ class Journal:
             for name in ("stream", "partition"):  # all events of a call have the same ones
                 if name in fields:
                     call.fields[name] = fields[name]
-            now = self._clock()
+            now = time.monotonic_ns()
             self._rows.append(_invoke(call))
             whole: Fields = {**call.fields, **fields}
-            self._rows.append((self._index, call.number, call.operation, outcome, now, whole, error))
-            self._index += 1
+            self._rows.append((self.index, call.number, call.operation, outcome, now, whole, error))
+            self.index += 1
+
+    def begin(self) -> int:
+        """Returns the number of a new call, for several `note`s of one call."""
+        with self.lock:
+            self._begun += 1
+            return 2 * self._begun - 1
+
+    def note(self, operation: Operation, call: int | None = None, **fields: Unpack[Fields]) -> None:
+        """Adds an event that has only an end, in a call of its own by default."""
+        with self.lock:
+            if self._retired:
+                return
+            number = 2 * self.index if call is None else call
+            row = (self.index, number, operation, Outcome.OK, time.monotonic_ns(), fields, "")
+            self._rows.append(row)
+            self.index += 1
+
+    def drain(self) -> list[Columns]:
+        """Takes what was appended since, as columns without `wall_us`; calls still under way remain."""
+        with self.lock:
+            rows, self._rows = self._rows, []
+            sources = list(self._sources)
+        found = [_columns(self.process, self.start_ns, rows)] if rows else []
+        for each in sources:
+            found += each.drain()
+        return found
+
+    def retire(self) -> list[Columns]:
+        """Takes all that is left, calls under way included: nobody will ever know how they ended."""
+        with self.lock:
+            self._retired = True
+            self._rows += [_invoke(each) for each in self._open.values()]
+            self._open.clear()
+            sources, self._sources = self._sources, []
+        found = self.drain()
+        for each in sources:
+            found += each.retire()
+        return found
 
 
 def _invoke(call: Call) -> _Row:
     return (call.index, call.number, call.operation, Outcome.INVOKE, call.time_ns, call.fields, "")
 
 
-def _columns(process: int, rows: Sequence[_Row]) -> Columns:
+def _columns(process: int, start_ns: int, rows: Sequence[_Row]) -> Columns:
     index, call, operation, outcome, time_ns, fields, error = zip(*rows, strict=True)
     columns: dict[str, Column] = {
         "process": np.full(len(rows), process, np.int32),
@@ -164,7 +192,7 @@ def _columns(process: int, rows: Sequence[_Row]) -> Columns:
         "call": np.array(call, np.int64),
         "operation": np.array(operation, np.int8),
         "outcome": np.array(outcome, np.int8),
-        "time_ns": np.array(time_ns, np.int64),
+        "time_ns": np.array(time_ns, np.int64) - start_ns,
     }
     for name, kind in FIELDS.items():
         absent = 0 if name == "digest" else NONE

@@ -87,11 +87,9 @@ class Recording:
         """How many events were taken from the journals so far."""
         return self._events
 
-    @property
-    def clock(self) -> Callable[[], int]:
-        """Returns the time since the start of the recording, in ns."""
-        monotonic_ns, start_ns = time.monotonic_ns, self._start_ns
-        return lambda: monotonic_ns() - start_ns
+    def now_ns(self) -> int:
+        """Returns the time since the start of the recording."""
+        return time.monotonic_ns() - self._start_ns
 
     def stream(self, name: str, description: Stream | None = None) -> int:
         """Returns the number of a topic or queue, which is a log unless `description` says otherwise."""
@@ -114,7 +112,7 @@ class Recording:
         with self._lock:
             host = platform.node() or "localhost"
             self._processes.append(Process(name, host, isolation, member_of))
-            journal = Journal(len(self._journals), self.clock)
+            journal = Journal(len(self._journals), self._start_ns)
             self._journals.append(journal)
             return journal
 
@@ -130,14 +128,14 @@ class Recording:
     def begin_incident(self, kind: str, target: str) -> int:
         """Notes a fault that begins now; returns the number by which it ends."""
         with self._lock:
-            self._incidents.append(Incident(kind, target, self.clock()))
+            self._incidents.append(Incident(kind, target, self.now_ns()))
             return len(self._incidents) - 1
 
     def end_incident(self, number: int) -> None:
         """Notes that a fault is over."""
         with self._lock:
             one = self._incidents[number]
-            self._incidents[number] = Incident(one.kind, one.target, one.begin_ns, self.clock())
+            self._incidents[number] = Incident(one.kind, one.target, one.begin_ns, self.now_ns())
 
     def check(self) -> None:
         """Raises what went wrong with writing, if something did."""

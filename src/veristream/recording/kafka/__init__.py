@@ -1,0 +1,1 @@
+"""Recording clients of Kafka: confluent-kafka's producer and consumer, wrapped."""

@@ -1,0 +1,236 @@
+"""A recorded producer of confluent-kafka.
+
+    producer = RecordedProducer({"bootstrap.servers": "127.0.0.1:9092"}, recording, "orders-1")
+    producer.produce("orders", b"...", on_delivery=told)
+    producer.flush()
+
+It is used as `confluent_kafka.Producer` is. Each message gets a header `veristream-id`, which says which
+one it is; a consumer that does not know it is not disturbed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from veristream.history.events import NONE, Operation, Outcome
+from veristream.history.identity import HEADER, encode
+from veristream.recording.digest import digest
+from veristream.recording.journal import Call, Fields
+from veristream.recording.kafka.group_metadata import GroupMetadata
+from veristream.recording.kafka.outcomes import (
+    error_of,
+    name_of,
+    of_commit,
+    of_send,
+    of_transaction,
+    tries_once,
+)
+from veristream.recording.rapid import Sends
+from veristream.recording.recording import Recording
+
+Delivered = Callable[[KafkaError | None, Message], None]
+Headers = Sequence[tuple[str, Any]] | Mapping[str, Any]
+
+EPOCH_PATIENCE_S: Final = 3.0
+STATISTICS: Final = "statistics.interval.ms"
+STATISTICS_MS: Final = 100
+"""How often a transactional producer tells its epoch, which librdkafka tells only in its statistics."""
+
+
+class RecordedProducer:
+    """A producer whose sends and transactions are recorded; other methods are those of the producer.
+
+    `config` is that of `confluent_kafka.Producer`. As there, one thread polls at a time.
+    """
+
+    def __init__(self, config: Mapping[str, Any], recording: Recording, name: str) -> None:
+        settings = dict(config)
+        self._recording = recording
+        self._id = settings.get("transactional.id")
+        self._epoch = NONE
+        if self._id is not None:
+            self._told: Callable[[str], None] | None = settings.get("stats_cb")
+            settings["stats_cb"] = self._learn
+            settings.setdefault(STATISTICS, STATISTICS_MS)
+        self.inner = Producer(settings)
+        self.journal = recording.journal(name)
+        self._once = tries_once(settings)
+        self._number = 0
+        self._transaction = NONE
+        self._is_open = False
+        self._offsets: list[Call] = []
+        self._sends: dict[str, Sends] = {}
+        self._prefix = encode(self.journal.process, 0)[:-1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = -1,
+        callback: Delivered | None = None,
+        on_delivery: Delivered | None = None,
+        timestamp: int = 0,
+        headers: Headers | None = None,
+    ) -> None:
+        """Sends a message as the producer does; raises what it raises."""
+        try:
+            sends = self._sends[topic]
+        except KeyError:
+            sends = self._open(topic)
+        number = self._number
+        self._number = number + 1
+        call = sends.invoke(number, digest(value))
+        told = on_delivery or callback
+
+        def done(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                offset: Any = message.offset()  # negative if the broker did not tell it
+                sends.ok(call, _partition(message), offset if offset >= 0 else NONE)
+            else:
+                outcome = of_send(error, once=self._once)
+                sends.end(call, outcome, name_of(error), _partition(message))
+            if told is not None:
+                told(error, message)
+
+        marked: list[Any] = [(HEADER, self._prefix + b"%d" % number)]
+        if headers:
+            marked += headers.items() if isinstance(headers, Mapping) else headers
+        try:
+            self.inner.produce(topic, value, key, partition, done, None, timestamp, marked)
+        except Exception as failure:  # it was not even queued
+            sends.end(call, Outcome.FAIL, _said(failure), partition)
+            raise
+
+    def poll(self, timeout: float = -1) -> int:
+        """Waits for deliveries and other events, and returns how many there were."""
+        return self.inner.poll(timeout)
+
+    def flush(self, timeout: float = -1) -> int:
+        """Waits until all messages are delivered or failed; returns how many are left."""
+        return self.inner.flush(timeout)
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """Obtains the transactional id and fences earlier producers of it; waits to know the epoch."""
+        call = self.journal.invoke(Operation.OPEN, group=self._group())
+        self._epoch = NONE
+        try:
+            self.inner.init_transactions(timeout)
+        except KafkaException as failure:
+            self.journal.indefinite(call, name_of(error_of(failure)))
+            raise
+        deadline_s = time.monotonic() + EPOCH_PATIENCE_S
+        while self._epoch == NONE and time.monotonic() < deadline_s:
+            self.inner.poll(STATISTICS_MS / 1000)
+        self.journal.ok(call, epoch=self._epoch)
+
+    def begin_transaction(self) -> None:
+        """Begins a transaction; only the client knows of it until something is sent in it."""
+        self._transaction += 1
+        call = self._in_transaction(Operation.BEGIN)
+        try:
+            self.inner.begin_transaction()
+        except KafkaException as failure:
+            self.journal.fail(call, name_of(error_of(failure)))
+            raise
+        self._is_open = True
+        self._within()
+        self.journal.ok(call)
+
+    def send_offsets_to_transaction(
+        self, positions: Sequence[TopicPartition], group_metadata: GroupMetadata, timeout: float = -1
+    ) -> None:
+        """Adds a group's offsets to the transaction; they are committed if it is."""
+        calls = [
+            self.journal.invoke(
+                Operation.COMMIT,
+                stream=self._recording.stream(each.topic),
+                partition=each.partition,
+                offset=each.offset,
+                group=group_metadata.group,
+                transaction=self._transaction,
+            )
+            for each in positions
+        ]
+        try:
+            self.inner.send_offsets_to_transaction(list(positions), group_metadata.inner, timeout)
+        except KafkaException as failure:
+            error = error_of(failure)
+            for call in calls:
+                self.journal.end(call, of_commit(error), name_of(error))
+            raise
+        self._offsets += calls
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """Commits the transaction; one whose end is not known may be ended again."""
+        self._finish(Operation.END_COMMIT, self.inner.commit_transaction, timeout)
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """Aborts the transaction."""
+        self._finish(Operation.END_ABORT, self.inner.abort_transaction, timeout)
+
+    def close(self, timeout: float = -1) -> None:
+        """Waits for what was sent, and ends the producer."""
+        self.inner.flush(timeout)
+        self.journal.note(Operation.CLOSE)
+
+    def _finish(self, operation: Operation, work: Callable[[float], None], timeout: float) -> None:
+        call = self._in_transaction(operation)
+        try:
+            work(timeout)
+        except KafkaException as failure:
+            error = error_of(failure)
+            self.journal.end(call, of_transaction(error), name_of(error))
+            raise
+        self.journal.ok(call)
+        self._is_open = False
+        self._within()
+        ended = Outcome.OK if operation is Operation.END_COMMIT else Outcome.FAIL
+        for each in self._offsets:
+            self.journal.end(each, ended, "" if ended is Outcome.OK else "ABORTED")
+        self._offsets = []
+
+    def _in_transaction(self, operation: Operation) -> Call:
+        fields: Fields = {"transaction": self._transaction, "group": self._group(), "epoch": self._epoch}
+        return self.journal.invoke(operation, **fields)
+
+    def _within(self) -> None:
+        now = (self._transaction, self._epoch) if self._is_open else (NONE, NONE)
+        for each in self._sends.values():
+            each.within(*now)
+
+    def _group(self) -> int:
+        return NONE if self._id is None else self._recording.group(str(self._id))
+
+    def _open(self, topic: str) -> Sends:
+        sends = self._sends[topic] = Sends(self.journal, self._recording.stream(topic))
+        self._within()
+        return sends
+
+    def _learn(self, statistics: str) -> None:
+        if self._epoch == NONE:
+            found = json.loads(statistics).get("eos", {})
+            if found.get("idemp_state") == "Assigned":
+                self._epoch = int(found.get("producer_epoch", NONE))
+        if self._told is not None:
+            self._told(statistics)
+
+
+def _partition(message: Message | None) -> int:
+    found = None if message is None else message.partition()
+    return NONE if found is None or found < 0 else int(found)
+
+
+def _said(failure: Exception) -> str:
+    return name_of(error_of(failure)) if isinstance(failure, KafkaException) else type(failure).__name__

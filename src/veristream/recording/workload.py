@@ -54,17 +54,18 @@ class Load:
         self._stopped.wait(max(0.0, min(seconds, self.seconds - self.elapsed_s)))
         return not self.is_over
 
-    def beats(self) -> Iterator[int]:
+    def beats(self, among: int = 1) -> Iterator[int]:
         """Yields 0, 1, 2, ... at the rate (0: as fast as possible) until the load is over.
 
-        A client that was held up does not make up for it: it goes on at the rate.
+        `among` so many clients, the rate is shared. A client that was held up does not make up for it.
         """
+        every_s = among / self.rate if self.rate > 0 else 0.0
         number, due_s = 0, self.elapsed_s
         while not self.is_over:
             yield number
             number += 1
-            if self.rate > 0:
-                due_s = max(due_s + 1 / self.rate, self.elapsed_s - 1 / self.rate)
+            if every_s:
+                due_s = max(due_s + every_s, self.elapsed_s - every_s)
                 if (ahead_s := due_s - self.elapsed_s) > 0:
                     self.wait(ahead_s)
 

@@ -60,6 +60,7 @@ class RecordedConsumer:
         self.inner: Any = Consumer(settings)
         self.journal = recording.journal(name, isolation, self._group if member else None)
         self._receives: dict[str, Receives] = {}
+        self._committed: dict[tuple[str, int], int] = {}
         self._committing: dict[tuple[str, int, int], list[Call]] = defaultdict(list)
 
     def __getattr__(self, name: str) -> Any:
@@ -169,6 +170,10 @@ class RecordedConsumer:
         """Returns what a transactional producer needs to commit offsets of this consumer's group."""
         return GroupMetadata(self.inner.consumer_group_metadata(), self._group)
 
+    def last_commit(self, topic: str, partition: int) -> int:
+        """Returns the offset that `on_commit` was last told of, or NONE."""
+        return self._committed.get((topic, partition), NONE)
+
     def close(self) -> None:
         """Leaves the group, commits if it does so by itself, and ends."""
         self.inner.close()
@@ -230,6 +235,8 @@ class RecordedConsumer:
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Ends commits; of those that the client makes by itself, only the end is seen."""
         for each in partitions:
+            if error is None and each.error is None:
+                self._committed[each.topic, each.partition] = each.offset
             waiting = self._committing.get(_key(each))
             failed = error or each.error
             if waiting:

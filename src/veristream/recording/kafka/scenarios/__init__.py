@@ -1,0 +1,1 @@
+"""Scenarios on real brokers, each of which shows what a setting promises, or that it promises less."""

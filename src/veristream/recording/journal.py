@@ -99,6 +99,7 @@ class Journal:
         self._begun = 0
         self._sources: list[Source] = []
         self._retired = False
+        self._acknowledged: dict[tuple[int, int], int] = {}
 
     def attach(self, source: Source) -> None:
         """Adds events that share this journal's `index` and `lock`."""
@@ -156,6 +157,15 @@ class Journal:
             row = (self.index, number, operation, Outcome.OK, time.monotonic_ns(), fields, "")
             self._rows.append(row)
             self.index += 1
+
+    def acknowledge(self, stream: int, partition: int, offset: int) -> None:
+        """Notes that a send was acknowledged at an offset; called by the recording's thread."""
+        place = stream, partition
+        self._acknowledged[place] = max(offset, self._acknowledged.get(place, NONE))
+
+    def acknowledged(self, stream: int, partition: int) -> int:
+        """Returns the highest offset that was acknowledged, of what was drained; else NONE."""
+        return self._acknowledged.get((stream, partition), NONE)
 
     def drain(self) -> list[Columns]:
         """Takes what was appended since, as columns without `wall_us`; calls still under way remain."""

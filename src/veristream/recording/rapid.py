@@ -84,6 +84,9 @@ class Sends:
             at = np.searchsorted(waiting[:, 0], rows[:, 0])
             ended[at] = True
             places = (rows[:, 3], rows[:, 4])
+            for partition in np.unique(rows[:, 3]).tolist():
+                highest = int(rows[rows[:, 3] == partition, 4].max())
+                self._journal.acknowledge(self._stream, partition, highest)
             found.append(self._begins(waiting[at], rows[:, 3]))
             found.append(self._ends(waiting[at], rows, places, Outcome.OK))
         if others:

@@ -26,6 +26,7 @@ from typing import Final, Self
 
 import numpy as np
 
+from veristream.history.events import NONE
 from veristream.history.manifest import Incident, Isolation, Manifest, Process, Stream
 from veristream.history.store.writer import HistoryWriter
 from veristream.recording.journal import Columns, Journal
@@ -136,6 +137,11 @@ class Recording:
         with self._lock:
             one = self._incidents[number]
             self._incidents[number] = Incident(one.kind, one.target, one.begin_ns, self.now_ns())
+
+    def acknowledged(self, stream: int, partition: int) -> int:
+        """Returns the highest offset at which a send was acknowledged until a moment ago, or NONE."""
+        with self._lock:
+            return max((each.acknowledged(stream, partition) for each in self._journals), default=NONE)
 
     def check(self) -> None:
         """Raises what went wrong with writing, if something did."""

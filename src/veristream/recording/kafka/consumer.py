@@ -16,7 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from veristream.history.events import NONE, Operation
 from veristream.history.identity import HEADER, UNKNOWN, decode
@@ -58,6 +60,7 @@ class RecordedConsumer:
         if settings.get("isolation.level") == "read_uncommitted":
             isolation = "read_uncommitted"
         self.inner: Any = Consumer(settings)
+        self._asking = {name: value for name, value in settings.items() if _is_of_connection(name)}
         self.journal = recording.journal(name, isolation, self._group if member else None)
         self._receives: dict[str, Receives] = {}
         self._committed: dict[tuple[str, int], int] = {}
@@ -174,6 +177,18 @@ class RecordedConsumer:
         """Returns the offset that `on_commit` was last told of, or NONE."""
         return self._committed.get((topic, partition), NONE)
 
+    def log_end(self, topic: str, partition: int, timeout: float) -> int:
+        """Returns the end of a log, which a reader of isolation `read_committed` may not see; else NONE."""
+        place = TopicPartition(topic, partition)
+        asked = {place: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        administrator = AdminClient(self._asking)  # it must live until the answer is there
+        found = administrator.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=timeout
+        )
+        with suppress(KafkaException, TimeoutError):
+            return int(found[place].result(2 * timeout).offset)
+        return NONE
+
     def close(self) -> None:
         """Leaves the group, commits if it does so by itself, and ends."""
         self.inner.close()
@@ -266,6 +281,13 @@ class RecordedConsumer:
         if place.offset >= 0:
             fields["offset"] = place.offset
         return fields
+
+
+def _is_of_connection(name: str) -> bool:
+    """Whether a setting says how to reach a cluster, so that it applies to an administrator, too."""
+    return name in ("bootstrap.servers", "client.id", "logger", "error_cb") or name.startswith(
+        ("security.", "sasl.", "ssl.", "enable.ssl.")
+    )
 
 
 def _key(place: TopicPartition) -> tuple[str, int, int]:

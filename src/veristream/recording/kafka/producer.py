@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -182,7 +183,8 @@ class RecordedProducer:
 
     def close(self, timeout: float = -1) -> None:
         """Waits for what was sent, and ends the producer."""
-        self.inner.flush(timeout)
+        with suppress(KafkaException):  # a fenced one cannot; it has told so of each message
+            self.inner.flush(timeout)
         self.journal.note(Operation.CLOSE)
 
     def _finish(self, operation: Operation, work: Callable[[float], None], timeout: float) -> None:

@@ -41,6 +41,7 @@ def leader_is_killed(kafka: RunningKafka, recording: Recording) -> None:
     client.flush(FLUSH_S)
     leader = brokers.leader(topic)
     followers = [each for each in brokers.brokers() if each != leader]
+    time.sleep(FETCH_S)  # with acks=1, the followers do not have them yet
     paused = [recording.begin_incident("pause", each) for each in followers]
     for each in followers:
         brokers.pause(each)

@@ -17,6 +17,7 @@ VERBS = {
     "reproduce": "reproduce",
     "export": "export",
     "properties": "history.properties",
+    "record": "history.record",
     "tour": "tour",
     "kabis": "kabis",
     "broker": "broker",

@@ -90,7 +90,7 @@ class RunningKafka:
             count = min(REPLICAS, len(self.nodes())) if replicas is None else replicas
             self.brokers.create_topic(name, partitions, count, self.settings.topic)
             return
-        admin = AdminClient(self._client("administrator"))
+        admin = AdminClient(self.client_settings("administrator"))
         new = NewTopic(name, partitions, replicas or -1, config=dict(self.settings.topic))
         try:
             admin.create_topics([new], operation_timeout=ANSWER_S, request_timeout=ANSWER_S)[name].result()
@@ -102,19 +102,19 @@ class RunningKafka:
 
     def producer(self, recording: Recording, name: str, **own: Any) -> RecordedProducer:
         """Returns a producer with the settings for producers, and `own` ones (with _ for .) above them."""
-        config = {**self._client(name), **PRODUCER, **self.settings.producer, **_dotted(own)}
+        config = {**self.client_settings(name), **PRODUCER, **self.settings.producer, **_dotted(own)}
         with _refusing("producer"):
             return RecordedProducer(config, recording, name)
 
     def member(self, recording: Recording, name: str, group: str, **own: Any) -> RecordedConsumer:
         """Returns a consumer that is a member of a group."""
-        config = {**self._client(name), **CONSUMER, **self.settings.consumer, **_dotted(own)}
+        config = {**self.client_settings(name), **CONSUMER, **self.settings.consumer, **_dotted(own)}
         with _refusing("consumer"):
             return RecordedConsumer({**config, "group.id": group}, recording, name)
 
     def reader(self, recording: Recording, name: str, isolation: Isolation = "") -> RecordedConsumer:
         """Returns a consumer of no group that tells where partitions end; `isolation` goes first."""
-        config = {**self._client(name), **CONSUMER, **self.settings.consumer}
+        config = {**self.client_settings(name), **CONSUMER, **self.settings.consumer}
         config |= {"enable.auto.commit": "false", "enable.partition.eof": "true"}
         if isolation:
             config["isolation.level"] = isolation
@@ -128,7 +128,8 @@ class RunningKafka:
             for each in topics:
                 self.brokers.wait_in_sync(each)
 
-    def _client(self, name: str) -> dict[str, Any]:
+    def client_settings(self, name: str) -> dict[str, Any]:
+        """Returns the settings of any client of the cluster."""
         quiet = {"logger": logger, "error_cb": lambda error: None}
         return {
             **CLIENT,

@@ -13,17 +13,17 @@ Every nsqd is a broker of its own: NSQ copies no message to another one.
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlencode
 
 from veristream.brokers.group import BrokerGroup
+from veristream.brokers.nsq import interface
 from veristream.brokers.nsq.build import find_programs
+from veristream.brokers.nsq.interface import TopicDepth, read_depths
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster import processes
 from veristream.kabis.wire.ports import HOST, draw_ports
@@ -33,24 +33,6 @@ NODES_MAX = 9
 PATIENCE_S = 5.0
 LINES = 1000
 """More than nsqd prints when an option is wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelDepth:
-    """A channel: the messages that wait, those of them on disk, and those sent and not answered."""
-
-    depth: int
-    on_disk: int
-    in_flight: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDepth:
-    """A topic: the messages that no channel has taken yet, those of them on disk, and its channels."""
-
-    depth: int
-    on_disk: int
-    channels: Mapping[str, ChannelDepth]
 
 
 class NsqNodes(BrokerGroup):
@@ -135,7 +117,7 @@ class NsqNodes(BrokerGroup):
     def answers(self, name: str) -> bool:
         """Whether a node is ready; its TCP interface opens before its HTTP interface."""
         try:
-            return self._ask(name, "GET", "/ping") == b"OK"
+            return interface.ask(self.http(name), "GET", "/ping") == b"OK"
         except OSError:
             return False
 
@@ -161,21 +143,10 @@ class NsqNodes(BrokerGroup):
 
     def depths(self, name: str, topic: str) -> TopicDepth | None:
         """Returns how many messages of a topic a node has; None if it does not have the topic."""
-        path = "/stats?" + urlencode({"format": "json", "topic": topic})
         try:
-            found = json.loads(self._ask(name, "GET", path))["topics"] or []
+            return read_depths(self.http(name), topic)
         except OSError as error:
             raise self._silent(name, error) from error
-        for each in found:
-            if each["topic_name"] == topic:
-                channels = {
-                    one["channel_name"]: ChannelDepth(
-                        one["depth"], one["backend_depth"], one["in_flight_count"]
-                    )
-                    for one in each["channels"]
-                }
-                return TopicDepth(each["depth"], each["backend_depth"], channels)
-        return None
 
     def _write(self, name: str, address: str, web: str) -> None:
         folder = self.folder / name
@@ -187,7 +158,7 @@ class NsqNodes(BrokerGroup):
 
     def _do(self, name: str, path: str, **arguments: str) -> None:
         try:
-            self._ask(name, "POST", f"{path}?{urlencode(arguments)}")
+            interface.ask(self.http(name), "POST", f"{path}?{urlencode(arguments)}")
         except OSError as error:
             raise self._silent(name, error) from error
 
@@ -211,22 +182,6 @@ class NsqNodes(BrokerGroup):
         return EnvironmentFailure(
             f"{name} does not answer at {self.http(name)}: {error}", f"see {self.folder / name / 'log.txt'}"
         )
-
-    def _ask(self, name: str, method: str, path: str) -> bytes:
-        host, _, port = self.http(name).rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
-        try:
-            connection.request(method, path, body=b"" if method == "POST" else None)
-            reply = connection.getresponse()
-            body = reply.read()
-        except http.client.HTTPException as error:
-            raise ConnectionError(f"no HTTP: {error!r}") from error
-        finally:
-            connection.close()
-        if reply.status != http.client.OK:
-            said = body.decode("utf-8", errors="replace").strip()
-            raise ModelError(f"{name} refuses {path.partition('?')[0]}: {said}")
-        return body
 
 
 def _read_note(path: Path) -> dict[str, set[str | None]]:

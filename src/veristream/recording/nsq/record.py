@@ -145,6 +145,10 @@ def _record(
     names = [node.name for node in nodes]
     plan = schedule(settings.faults, names, settings.seconds, settings.seed)
     with Recording(folder, "nsq", "queue", settings.as_text()) as recording:
+        for name in names:
+            recording.node(name)
+        for channel in settings.plan.channels:
+            recording.group(channel)
         faults = Faults(recording, plan, running)
         create_channels(nodes, settings.plan, running)
         recorder = NsqRecorder(recording, timeout_ms, settings.attempts_max)

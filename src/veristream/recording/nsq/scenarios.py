@@ -9,21 +9,21 @@
 | `Kill(mem_queue_size=0, sync_every=1)` | none is lost |
 | `Kill(mem_queue_size=0, sync_every=1, unread=5)` | those under way to a consumer are lost |
 | `Kill(mem_queue_size=0, sync_every=1, held=5)` | those that it received never come again |
-| `Kill(mem_queue_size=0, rest_s=3, finished=5)` | the finished ones come again |
-| `Kill(mem_queue_size=0, rest_s=3, more=100)` | as many come twice as were sent after the first ones |
+| `Kill(mem_queue_size=0, synced=True, finished=5)` | the finished ones come again |
+| `Kill(mem_queue_size=0, synced=True, more=100)` | as many come twice as were sent after the first ones |
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from veristream.brokers.nsq.interface import read_depths
+from veristream.brokers.nsq.interface import TopicDepth, read_depths
 from veristream.brokers.nsq.nodes import NsqNodes
 from veristream.brokers.nsq.protocol import Message
 from veristream.errors import EnvironmentFailure
@@ -40,6 +40,7 @@ SCAN_S: Final = 10.0
 """nsqd looks for timeouts in a new channel after 5 s, and each tenth of a second from then on."""
 
 POLL_S: Final = 0.02
+_META: Final = ".diskqueue.meta.dat"
 DEFAULT_TIMEOUT_MS: Final = 60_000
 
 
@@ -47,16 +48,17 @@ DEFAULT_TIMEOUT_MS: Final = 60_000
 class Kill:
     """A node is stopped while it has messages; None is the default of nsqd.
 
-    `messages` are published, and after `rest_s` as many as `more` says. A consumer receives and finishes
-    `finished` of them, receives `held`, and nsqd sends it `unread`. After `wait_s` the node is killed (-9),
-    or asked to stop (SIGTERM), and started again, and what is left is read to the end.
+    `messages` are published; if `synced`, nsqd has them on disk and writes down that it has (which it does
+    every 2 s); then `more` are published. A consumer receives and finishes `finished` of them, receives
+    `held`, and nsqd sends it `unread`. After `wait_s` the node is killed (-9), or asked to stop (SIGTERM),
+    and started again, and what is left is read to the end.
     """
 
     how: Literal["kill", "stop"] = "kill"
     messages: int = 100
     mem_queue_size: int | None = None
     sync_every: int | None = None
-    rest_s: float = 0.0
+    synced: bool = False
     more: int = 0
     wait_s: float = 0.0
     finished: int = 0
@@ -79,12 +81,30 @@ class Stage:
     recording: Recording
 
     def publish(self, count: int) -> None:
-        """Publishes messages one after the other, each of which nsqd acknowledges."""
+        """Publishes messages one after the other, each of which nsqd acknowledges, into the channel.
+
+        A kill may lose one that nsqd moves from the topic to the channel at that moment, whatever its
+        options are: it is waited for.
+        """
         publisher = self.recorder.publisher(self.node, TOPIC)
         for _ in range(count):
             if not publisher.publish(b""):
                 raise EnvironmentFailure("nsqd did not take a message", f"see {self.running.folder}")
         publisher.close()
+        wait_for(self.node, "move all messages to the channel", lambda found: not found.depth)
+
+    def wait_for_sync(self, count: int) -> None:
+        """Waits until nsqd wrote down that the channel has so many messages on disk, and the topic none.
+
+        From then on it takes 2 s until it writes down again how far it has read and written its files.
+        """
+        folder = self.running.folder / self.node.name / "data"
+        paths = [folder / f"{name}{_META}" for name in (TOPIC, f"{TOPIC}:{CHANNEL}")]
+        deadline_s = time.monotonic() + PATIENCE_S
+        while [_read_depth(path) for path in paths] != [0, count]:
+            if time.monotonic() > deadline_s:
+                raise EnvironmentFailure("nsqd did not synchronise its files", f"see {folder}")
+            time.sleep(POLL_S)
 
     def consume(self, name: str = "consumer") -> Consumer:
         """Subscribes a consumer."""
@@ -116,7 +136,8 @@ def record_kill(folder: Path, kill: Kill) -> None:
     """Records what a killed or stopped node loses and delivers again; see `Kill`."""
     with staged(folder, kill.options()) as stage:
         stage.publish(kill.messages)
-        time.sleep(kill.rest_s)
+        if kill.synced:
+            stage.wait_for_sync(kill.messages)
         stage.publish(kill.more)
         under_way = kill.finished + kill.held + kill.unread
         consumer = stage.consume() if under_way else None
@@ -211,12 +232,22 @@ def finish_some(consumer: Consumer, count: int) -> None:
     consumer.settle()
 
 
-def _wait_until_in_flight(node: Node, count: int) -> None:
+def wait_for(node: Node, what: str, is_so: Callable[[TopicDepth], bool]) -> None:
+    """Waits until the depths at a node are so; raises EnvironmentFailure if they never are."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline_s:
-        found = read_depths(node.http, TOPIC)
-        if found is not None and found.channels[CHANNEL].in_flight >= count:
-            return
+    while (found := read_depths(node.http, TOPIC)) is None or not is_so(found):
+        if time.monotonic() > deadline_s:
+            raise EnvironmentFailure(f"nsqd did not {what}: {tell_left(found, CHANNEL)}", "run it again")
         time.sleep(POLL_S)
-    left = tell_left(read_depths(node.http, TOPIC), CHANNEL)
-    raise EnvironmentFailure(f"nsqd did not send {count} messages: {left}", "run it again")
+
+
+def _read_depth(path: Path) -> int | None:
+    """Returns the depth that a queue on disk had when nsqd last wrote it down."""
+    try:
+        return int(path.read_text(encoding="ascii").partition("\n")[0])
+    except (OSError, ValueError):  # there is none yet
+        return None
+
+
+def _wait_until_in_flight(node: Node, count: int) -> None:
+    wait_for(node, f"send {count} messages", lambda found: found.channels[CHANNEL].in_flight >= count)

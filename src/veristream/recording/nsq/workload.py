@@ -18,8 +18,9 @@ from veristream.recording.workload import Load, Work
 AGAIN_S: Final = 0.1
 """How long a client leaves a node alone after a failure."""
 
-HOLD_S: Final = 0.02
-"""How long a consumer works on a message, during which it is in flight."""
+HOLD_S: Final = 0.05
+"""How long a consumer works on a message, which is in flight until then. At the default rate and RDY,
+publishers are faster than that: nsqd has a backlog, as it has when it matters what a kill does to it."""
 
 READ_READY: Final = 100
 """What the readers at the end allow in flight."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import typer
 
 from veristream.cli.history.record_kafka import kafka
+from veristream.cli.history.record_nsq import nsq
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 app.command()(kafka)
+app.command()(nsq)
 
 
 @app.callback()
@@ -16,6 +18,7 @@ def record() -> None:
 
     \b
     veristream record kafka --faults kill        brokers on this machine that are killed and restarted
+    veristream record nsq --faults kill          nsqd on this machine that lose messages
 
     The brokers are started on loopback and stopped at the end, unless you name ones that run.
     """

@@ -76,21 +76,21 @@ class Settings:
 
 def record_nsq(
     folder: Path, settings: Settings | None = None, watch: Callable[[float], None] | None = None
-) -> None:
-    """Records into an empty or new folder; raises ModelError or EnvironmentFailure.
+) -> int:
+    """Records into an empty or new folder and returns the number of events.
 
+    Raises ModelError or EnvironmentFailure. An interrupt leaves a history that is not complete.
     `watch` is told the seconds since the start now and then.
     """
     chosen = settings or Settings()
     _check(chosen)
     with tempfile.TemporaryDirectory(prefix="veristream-nsq-") as place:
         if chosen.lookupd:
-            _record(folder, chosen, find_nodes(chosen.lookupd), None, watch)
-            return
+            return _record(folder, chosen, find_nodes(chosen.lookupd), None, watch)
         with NsqNodes(Path(place), chosen.nsqd_options()) as running:
             running.create(chosen.nodes)
             running.start()
-            _record(folder, chosen, name_nodes(running), running, watch)
+            return _record(folder, chosen, name_nodes(running), running, watch)
 
 
 def name_nodes(running: NsqNodes) -> list[Node]:
@@ -140,7 +140,7 @@ def _record(
     nodes: Sequence[Node],
     running: NsqNodes | None,
     watch: Callable[[float], None] | None,
-) -> None:
+) -> int:
     timeout_ms = min(find_timeout_ms(node) for node in nodes)
     names = [node.name for node in nodes]
     plan = schedule(settings.faults, names, settings.seconds, settings.seed)
@@ -157,6 +157,7 @@ def _record(
         recording.producers_complete = running is not None
         load = Load(settings.seconds, settings.rate)
         run(recording, Workload(work.clients(), work.read, watch or _ignore), load, faults)
+    return recording.events
 
 
 def _check(settings: Settings) -> None:

@@ -18,6 +18,7 @@ VERBS = {
     "export": "export",
     "properties": "history.properties",
     "record": "history.record",
+    "import": "history.importing",
     "tour": "tour",
     "kabis": "kabis",
     "broker": "broker",

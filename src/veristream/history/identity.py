@@ -1,7 +1,7 @@
 """How a message that a recorder sends says which one it is: its producer and its number.
 
-The identity is ASCII, `vs:PRODUCER:NUMBER`, such as `vs:3:12345`. Brokers with headers carry it in the header
-`veristream-id`; without headers, the payload begins with it and a `;`, and the bytes proper follow.
+The identity is ASCII, `vs:PRODUCER:NUMBER`, such as `vs:3:12345`. Brokers with headers carry it in the
+header `veristream-id`; without headers, the payload begins with it and a `;`, and the bytes proper follow.
 """
 
 from __future__ import annotations

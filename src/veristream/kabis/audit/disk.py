@@ -35,6 +35,7 @@ from veristream.kabis.log.disk.segment import (
     read_frame,
     read_payload,
 )
+from veristream.kabis.protocol.batch import BatchError, PackedBatch
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
@@ -161,6 +162,21 @@ def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | N
                 yield inspect(registry, segment.owner, bytes(entry.data))
         except DecodeError as error:
             yield BatchCopy(segment.owner, Condition.DAMAGED, detail=f"{segment.path}: {error}")
+
+
+def read_whole(segment: Segment) -> Iterator[bytes]:
+    """Yields the digests of the batches of a segment whose events are those under their signed root."""
+    for payload in read_segment(segment.path):
+        if isinstance(payload, Damage):
+            continue
+        try:
+            entry = decode_entry(payload)
+            if isinstance(entry, BatchEntry):
+                batch = PackedBatch.decode(entry.data)
+                batch.verify_contents()
+                yield batch.signed.digest()
+        except (BatchError, DecodeError):
+            continue
 
 
 def _topic_of(entry: BatchEntry) -> str:

@@ -1,0 +1,1 @@
+"""Recordings and logs that others wrote, read strictly into histories."""

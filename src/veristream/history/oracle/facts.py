@@ -98,9 +98,7 @@ class Facts:
         }
         self._begins: dict[tuple[int, int], Event] = {}
         for event in self.events:
-            begin = self._begins.setdefault((event.process, event.call), event)
-            if event.outcome is Outcome.INVOKE and begin.outcome is not Outcome.INVOKE:
-                self._begins[event.process, event.call] = event
+            self._begins.setdefault((event.process, event.call), event)
         self.receipts: dict[Message, list[Event]] = {}
         for event in self.of(Operation.RECEIVE):
             if event.producer != NONE:

@@ -82,6 +82,8 @@ def test_commits_are_compared_with_the_highest_before() -> None:
 
 def test_an_assignment_is_compared_with_the_commits_before_its_call() -> None:
     assert not judge_one(Property.FORWARD, history("a=5~ bA3 a=5$")).counts
+    assert not judge_one(Property.FORWARD, history("a=5 bA3*10")).counts  # at the time at which it ended
+    assert judge_one(Property.FORWARD, history("a=5*0 bA3*1")).counts  # a clock that stands did not jump
     judgement = judge_one(Property.FORWARD, history("a=2 a=5 a=4 bA bA3"))
     assert judgement.counts == {"backward commit": 1, "lost commit": 1}
     assert [event.index for event in judgement.witnesses[1].events] == [3, 1]

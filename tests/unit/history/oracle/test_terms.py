@@ -150,3 +150,26 @@ def test_the_first_events_of_a_lost_write_are_shown() -> None:
         LOST,
     )
     assert shown(judgement) == ["a3", "a7", "b3"]
+
+
+def test_the_first_events_of_a_torn_transaction_are_shown() -> None:
+    line = "a[1 a>1@1 a>1@9 a>2@0/1 a>2@8/1 a]1 a]1 b<a1@1 b<a1@9 bE1-2 bE0-1/1 bE8-9/1"
+    judgement = assert_violated(
+        Property.WHOLE,
+        history(line),
+        "1 committed transaction was read in part",
+        Anomaly("torn transaction", process=1, producer=0, transaction=1),
+    )
+    assert shown(judgement) == ["a3", "a7", "a11", "b0", "b5"]
+
+
+def test_a_reading_that_failed_is_none() -> None:
+    told = "no message was sent in a transaction to a partition that somebody read"
+    assert_not_observable(Property.ABORTED, history("ao0 a[1 a>1@0 a]1 bE0-1!"), told)
+
+
+def test_clocks_of_all_senders_are_needed() -> None:
+    # c's clock jumped, and c, too, sent the message.
+    sends = "ao0 a[1 a>1@0 c[1 c>1 cE*1"
+    of = history(f"{sends.replace('c>1', 'c>a1')} b<a1@0 a]1 c]1")
+    assert_not_observable(Property.ABORTED, of, "clocks of different processes had to be compared")

@@ -43,12 +43,7 @@ def find_lost(table: Table) -> Evidence:
     asked = int(np.count_nonzero(effective & logs))
     missing = np.flatnonzero(effective & logs & (bits & RECEIVED == 0))
     parts = [_tell(table, asked, len(missing), _lost_in_logs(table, missing, reads))]
-    for stream, each in enumerate(table.context.manifest.streams):
-        if not each.offsets:
-            of_stream = table.places.stream[table.messages.place] == stream
-            inside = np.repeat(of_stream, np.diff(table.messages.begin))
-            parts += _in_queue(table, stream, np.flatnonzero(effective & inside), reads)
-    return merge(parts)
+    return merge([*parts, *_in_queues(table, reads)])
 
 
 def _reads(table: Table) -> _Reads:
@@ -58,19 +53,26 @@ def _reads(table: Table) -> _Reads:
     return _Reads(rows, begins(table.rows, Operation.READ_TO_END, rows), clocks(table.context))
 
 
-def _in_queue(table: Table, stream: int, effective: NDArray[np.int64], reads: _Reads) -> list[Evidence]:
-    groups = table.context.subscriptions.get(stream, ())
-    if not groups:
-        return [Evidence(asked=len(effective), undecided=len(effective))]
-    receipts = np.flatnonzero(table.of(Operation.RECEIVE) & (table.messages.of_row >= 0))
-    receipts = receipts[table.rows["stream"][receipts] == stream]
+def _in_queues(table: Table, reads: _Reads) -> list[Evidence]:
+    """Looks at each effective message with each subscription of its queue."""
+    messages, rows = table.messages, table.rows
+    receipts = table.queue_receipts()
+    receipts = receipts[np.argsort(rows["stream"][receipts], kind="stable")]
+    streams = table.places.stream[messages.place]  # ascending
     parts = []
-    for group in groups:
-        received = np.zeros(table.messages.total, np.bool_)
-        received[table.messages.of_row[receipts[table.rows["group"][receipts] == group]]] = True
-        missing = effective[~received[effective]]
-        lost = _lost_in_queue(table, missing, group, reads)
-        parts.append(_tell(table, len(effective), len(missing), lost))
+    for stream in np.unique(streams[table.places.is_queue[messages.place]]).tolist():
+        first, end = (int(messages.begin[np.searchsorted(streams, each)]) for each in (stream, stream + 1))
+        effective = np.flatnonzero(table.tally.bits[first:end] & EFFECTIVE) + first
+        groups = table.context.subscriptions.get(stream, ())
+        if not groups:
+            parts.append(Evidence(asked=len(effective), undecided=len(effective)))
+        own = receipts[slice(*np.searchsorted(rows["stream"][receipts], (stream, stream + 1)))]
+        for group in groups:
+            received = np.zeros(end - first, np.bool_)
+            received[messages.of_row[own[rows["group"][own] == group]] - first] = True
+            missing = effective[~received[effective - first]]
+            lost = _lost_in_queue(table, missing, group, reads)
+            parts.append(_tell(table, len(effective), len(missing), lost))
     return parts
 
 
@@ -105,13 +107,18 @@ def _lost_in_logs(table: Table, missing: NDArray[np.int64], reads: _Reads) -> _L
 
 
 def _lost_in_queue(table: Table, missing: NDArray[np.int64], group: int, reads: _Reads) -> _Lost:
+    """Finds those of one queue that were sent before a read of their partition by a subscription."""
+    rows = table.rows
+    of_group = np.flatnonzero(rows["group"][reads.row] == group)
+    if missing.size:
+        stream = table.places.stream[table.messages.place[table.messages.pair_of(missing[:1])]]
+        of_group = of_group[rows["stream"][reads.row[of_group]] == stream]
+    if not (missing.size and of_group.size):
+        return _lost(table, missing[:0], missing, group)
     read_of = np.full(table.messages.total, -1, np.int64)
-    of_group = table.rows["group"][reads.row] == group
-    if missing.size and of_group.any():
-        sends = sends_of(table.rows, table.messages.of_row, _sends(table, missing))
-        both = zip(reads.row[of_group][::-1].tolist(), reads.begin[of_group][::-1].tolist(), strict=True)
-        for read, begin in both:
-            read_of[_sent_before(table, sends, begin, reads.clock)] = read
+    sends = sends_of(rows, table.messages.of_row, _sends(table, missing))
+    for each in of_group[::-1].tolist():
+        read_of[_sent_before(table, sends, int(reads.begin[each]), reads.clock)] = reads.row[each]
     return _lost(table, missing, read_of, group)
 
 

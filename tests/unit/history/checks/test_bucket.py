@@ -87,6 +87,32 @@ def test_one_partition_with_all_rows() -> None:
     assert found[Property.ONCE].operations == 3 * MESSAGES
 
 
+def test_numbers_spread_over_many_partitions() -> None:
+    each, chance = np.arange(MESSAGES), np.random.default_rng(6)
+    partition = chance.integers(0, 1000, MESSAGES)
+    order = np.argsort(partition, kind="stable")
+    offsets = np.empty(MESSAGES, np.int64)
+    offsets[order] = each - np.searchsorted(partition[order], partition[order])
+    columns = _columns(offsets, each)
+    columns["partition"][:] = np.repeat(partition, 3)
+    counts = np.bincount(partition)
+    found = _check(columns)
+    assert found[Property.ORDER].reason == f"{2 * int((counts - 1).sum())} pairs of messages were in order"
+    assert found[Property.ONCE].reason == f"{MESSAGES} received messages came once each"
+    assert found[Property.ONE_OFFSET].reason == f"{MESSAGES} offsets had one message each"
+    # The last message of partition 700 goes before its first one, and comes twice.
+    last = np.flatnonzero(partition == 700)[-1]
+    columns["offset"][3 * last + 1] = 0
+    for name in ("number", "digest"):
+        columns[name][2] = columns[name][3 * last + 2]
+    columns["partition"][2] = 700
+    found = _check(columns)
+    assert found[Property.ORDER].counts["nonmonotonic send"] == 1
+    (send,) = (w.anomaly for w in found[Property.ORDER].witnesses if w.anomaly.kind == "nonmonotonic send")
+    assert (send.partition, send.number) == (700, last)
+    assert found[Property.ONCE].counts == {"duplicate": 1}
+
+
 def test_more_anomalies_than_there_was_room_for() -> None:
     each = np.arange(MESSAGES)
     columns = _columns(each[::-1].copy(), each)

@@ -86,7 +86,7 @@ def test_noise_with_wide_numbers_and_small_tables(monkeypatch: pytest.MonkeyPatc
         with monkeypatch.context() as patch:
             for module, name in _LIMITS:
                 if random.random() < 0.4:
-                    patch.setattr(module, name, 0)
+                    patch.setattr(module, name, random.randrange(2))
             if random.random() < 0.4:
                 patch.setattr(polls, "_OFFSET_BITS", 5)
             assert_equal(_widened(noisy_history(seed), random), random.choice((1, 3)), seed)

@@ -20,7 +20,7 @@ from veristream.native.primitives import count_bits
 
 _REJECT = Operation.REJECT.value  # the last operation that names a message
 _WORD_BITS = 64
-_SPAN_PER_ROW = 256  # bits that a row may cost before ranks replace numbers
+_SPAN_PER_ROW = 64  # bits that a row may cost before ranks replace numbers
 _SPAN_SPARE = 4096
 _PAIRS_MAX = 1 << 22  # pairs of a partition and a producer that have a place in a table
 
@@ -129,26 +129,37 @@ def number_messages(
     """Numbers the messages of the rows with these columns; `place` is the partition of each row."""
     named = Named(columns["operation"], place, columns["producer"], columns["number"], in_partition, 1)
     named, places, producers = _pairs(named)
-    pairs = len(places)
+    spans, wide = _measure(named, len(places))
+    if wide.any() and len(in_partition) > 1:
+        named = _with_ranks_of_all(named)
+        spans, wide = _measure(named, len(places))
+    if wide.any():
+        named = _with_ranks(named, wide, spans)
+    used = spans.rows > 0
+    of_row, begin = _rank(named, spans)
+    return Messages(of_row, np.append(begin[:-1][used], begin[-1]), places[used], producers[used])
+
+
+def _measure(named: Named, pairs: int) -> tuple[Spans, NDArray[np.bool_]]:
+    """Returns the spans of all pairs, and which are too wide for a bit for each number."""
     spans = Spans(*(np.zeros(pairs, np.int64) for _ in range(3)))
     measure(named, spans)
     length = spans.high.astype(np.uint64) - spans.low.astype(np.uint64)  # cannot overflow
-    wide = length > spans.rows.astype(np.uint64) * np.uint64(_SPAN_PER_ROW) + np.uint64(_SPAN_SPARE)
-    if wide.any():
-        named = _with_ranks(named, wide, spans)
-        length = (spans.high - spans.low).astype(np.uint64)
-    used = spans.rows > 0
-    words = np.where(used, (length // np.uint64(_WORD_BITS)).astype(np.int64) + 1, 0)
+    return spans, length > spans.rows.astype(np.uint64) * np.uint64(_SPAN_PER_ROW) + np.uint64(_SPAN_SPARE)
+
+
+def _rank(named: Named, spans: Spans) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Returns the message of each row, and the first message of each pair with that after the last one."""
+    words = np.where(spans.rows > 0, (spans.high - spans.low) // _WORD_BITS + 1, 0)
     first = np.cumsum(words) - words
     bits = Bits(first, np.zeros(int(words.sum()), np.int64), np.empty(0, np.int64))
     mark(named, spans.low, bits)
     counts = np.bitwise_count(bits.words.view(np.uint64))
     before = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=before[1:])
-    of_row = np.empty(len(place), np.int32)
+    of_row = np.empty(len(named.operation), np.int32)
     rank(named, spans.low, bits._replace(before=before), of_row)
-    begin = np.append(before[first[used]], before[-1])
-    return Messages(of_row, begin, places[used], producers[used])
+    return of_row, np.append(before[first], before[-1])
 
 
 def _pairs(named: Named) -> tuple[Named, NDArray[np.int32], NDArray[np.int32]]:
@@ -178,6 +189,20 @@ def _pairs_of_rows(
     everywhere = np.ones_like(named.in_partition)
     named = named._replace(producer=pair, in_partition=everywhere, width=0)
     return named, places.astype(np.int32), values[producers].astype(np.int32)
+
+
+def _with_ranks_of_all(named: Named) -> Named:
+    """Replaces each number by its rank among those of its producer in the whole bucket, if they are dense:
+    what is spread over many partitions is so by far more in each of them."""
+    everywhere = named._replace(
+        place=np.zeros_like(named.place), in_partition=np.ones(1, np.bool_), width=max(1, named.width)
+    )
+    pairs = int(named.producer.max(initial=0)) + 1
+    spans, wide = _measure(everywhere, pairs)
+    if wide.any():
+        return named
+    of_row, _ = _rank(everywhere, spans)
+    return named._replace(number=of_row.astype(np.int64))
 
 
 def _with_ranks(named: Named, wide: NDArray[np.bool_], spans: Spans) -> Named:

@@ -17,6 +17,7 @@ from typing import Final
 
 from veristream.errors import ModelError
 from veristream.history.foreign.json import read_lines
+from veristream.history.foreign.kafka.lines import LOGGED
 
 _DUMPING: Final = re.compile(r"Dumping (.+)")
 _START: Final = re.compile(r"Log starting offset: (\d+)")
@@ -142,7 +143,7 @@ class _DumpReader:
 
     def take(self, line: int, text: str) -> None:
         self._line = line
-        if not text.strip():
+        if not text.strip() or (self._batch is None and LOGGED.match(text)):
             return
         if match := _DUMPING.fullmatch(text):
             self._begin_file(match[1])

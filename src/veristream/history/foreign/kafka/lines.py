@@ -15,7 +15,10 @@ from typing import Any, Final
 from veristream.errors import ModelError
 from veristream.history.foreign.json import decode, read_lines
 
-_LOGGED: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d|SLF4J[:(]|log4j:|OpenJDK |Option --|WARNING: ")
+LOGGED: Final = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[ T]\d|\[\d+\.\d+s\]\[|SLF4J[:(]|log4j:|OpenJDK |Option --|WARNING: "
+)
+"""How lines of Log4j and of the Java virtual machine begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def read_client(path: Path) -> Iterator[Line]:
     """Yields the events of a client, whose times never decrease."""
     any_event = False
     for number, text in read_lines(path):
-        if not text.strip() or _LOGGED.match(text):
+        if not text.strip() or LOGGED.match(text):
             continue
         if not text.startswith("{"):
             raise ModelError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +34,13 @@ def test_the_command_says_what_is_not_known(tmp_path: Path, run: Any) -> None:
         "  incomplete: nothing will be concluded from what is absent",
         "  producers: not all that was sent is known",
     ]
+
+
+def test_the_example_of_the_document(tmp_path: Path, run: Any, monkeypatch: Any) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
+    (history,) = re.findall(r"^```clojure\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (session,) = re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "history.edn").write_text(history, encoding="utf-8")
+    command, _, printed = session.partition("\n")
+    assert run(*command.removeprefix("$ veristream ").split()).stdout == printed

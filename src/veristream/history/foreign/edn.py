@@ -1,6 +1,6 @@
 """EDN, the text of Clojure's data, read form by form.
 
-The maintained package for EDN took 170 microseconds for an operation of Jepsen where this reader takes 20,
+The maintained package for EDN takes 170 microseconds for an operation of Jepsen where this reader takes 17,
 reads whole files only, and does not say where a file breaks off.
 
 Keywords and strings are `str`, vectors and lists `tuple`, sets `frozenset`; whoever reads a history needs
@@ -20,6 +20,9 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 CHARACTERS_AT_ONCE: Final = 1 << 20
 DEPTH_MAX: Final = 1000
+
+LISTS: Final = (tuple, list)
+"""The types of vectors and lists, here and as JSON has them."""
 
 _HINT: Final = "copy the file again; if it broke off where it was written, no verdict can rest on it"
 _SYMBOL: Final = r"[^\s,()\[\]{}\";\\@^`~#\x00-\x1f][^\s,()\[\]{}\";\\@^`~\x00-\x1f]*"

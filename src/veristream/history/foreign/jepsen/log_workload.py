@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from veristream.history.events import NONE, Operation, Outcome
-from veristream.history.foreign.edn import freeze
+from veristream.history.foreign.edn import LISTS, freeze
 from veristream.history.foreign.jepsen.operations import JepsenOp, Pair
 from veristream.history.foreign.recording import Coverage, Messages, Place, Recording
 from veristream.history.manifest import Process
@@ -131,7 +131,7 @@ class LogWorkload:
     # Reading.
 
     def _assign(self, client: _Client, op: JepsenOp, outcome: Outcome, completion: JepsenOp | None) -> None:
-        if not isinstance(op.value, Sequence | frozenset) or isinstance(op.value, str):
+        if not isinstance(op.value, (*LISTS, frozenset)):
             raise op.error(f":{op.f} has {op.value!r}, not a list of keys")
         wanted = frozenset(self._place(op, key) for key in op.value)
         time_ns = completion.time_ns if completion else op.time_ns
@@ -164,7 +164,7 @@ class LogWorkload:
         self, client: _Client, op: JepsenOp, calls: dict[Place, int], record: tuple[Place, Any]
     ) -> None:
         place, pair = record
-        if not isinstance(pair, Sequence) or len(pair) != 2 or not _is_offset(pair[0]):
+        if not isinstance(pair, LISTS) or len(pair) != 2 or not _is_offset(pair[0]):
             raise op.error(f"a poll returned {pair!r}, not [offset value]")
         offset, value = pair[0], freeze(pair[1])
         if place not in client.live:
@@ -201,7 +201,7 @@ class LogWorkload:
                         self._leave(client, (place,))
                     if (
                         own
-                        and isinstance(pair, Sequence)
+                        and isinstance(pair, LISTS)
                         and len(pair) == 2
                         and (place, freeze(pair[1])) in own
                     ):
@@ -219,16 +219,16 @@ class LogWorkload:
         if len(mop) > 2 or not isinstance(mop[1], dict):
             raise op.error(f"a poll has {mop[1]!r}, not a map of keys to messages")
         for key, pairs in mop[1].items():
-            if not isinstance(pairs, Sequence) or isinstance(pairs, str):
+            if not isinstance(pairs, LISTS):
                 raise op.error(f"a poll has {pairs!r} for key {key!r}, not a list of [offset value]")
             yield self._place(op, key), pairs
 
     def _moved(self, op: JepsenOp) -> tuple[set[Place], bool]:
         """Returns the partitions that were rebalanced during the operation, or that all may have been."""
         log = op.more.get("rebalance-log") or ()
-        if not isinstance(log, Sequence) or not all(isinstance(entry, dict) for entry in log):
+        if not isinstance(log, LISTS) or not all(isinstance(entry, dict) for entry in log):
             raise op.error(f":rebalance-log is {log!r}, not a list of maps")
-        if any(not isinstance(entry.get("keys"), Sequence | frozenset) for entry in log):
+        if any(not isinstance(entry.get("keys"), (*LISTS, frozenset)) for entry in log):
             return set(), True
         return {self._place(op, key) for entry in log for key in entry["keys"]}, False
 
@@ -316,7 +316,7 @@ class LogWorkload:
             if mop[0] == "poll"
             for place, pairs in self._records(completion, mop)
             for pair in pairs
-            if isinstance(pair, Sequence) and len(pair) == 2
+            if isinstance(pair, LISTS) and len(pair) == 2
         }
         return mine & received
 
@@ -355,10 +355,10 @@ class LogWorkload:
 
 def _micro_operations(op: JepsenOp) -> Sequence[Any]:
     """Returns the micro-operations of an invocation or a completion, checked by their form."""
-    if not isinstance(op.value, Sequence) or isinstance(op.value, str):
+    if not isinstance(op.value, LISTS):
         raise op.error(f":{op.f} has {op.value!r}, not a list of [:send key value] and [:poll]")
     for mop in op.value:
-        if not isinstance(mop, Sequence) or not mop or mop[0] not in ("send", "poll"):
+        if not isinstance(mop, LISTS) or not mop or mop[0] not in ("send", "poll"):
             raise op.error(f"unknown micro-operation {mop!r}", "known are [:send key value] and [:poll]")
         if mop[0] == "send" and len(mop) != 3:
             raise op.error(f"{mop!r} is not [:send key value]")
@@ -389,12 +389,7 @@ def _match(pair: Pair) -> Sequence[Any]:
 def _is_pair(mop: Sequence[Any]) -> bool:
     """Whether a send says [offset value]."""
     pair = mop[2]
-    return (
-        isinstance(pair, Sequence)
-        and not isinstance(pair, str)
-        and len(pair) == 2
-        and (pair[0] is None or _is_offset(pair[0]))
-    )
+    return isinstance(pair, LISTS) and len(pair) == 2 and (pair[0] is None or _is_offset(pair[0]))
 
 
 def _is_offset(value: Any) -> bool:

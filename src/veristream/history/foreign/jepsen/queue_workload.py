@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from veristream.history.events import Operation, Outcome
-from veristream.history.foreign.edn import freeze
+from veristream.history.foreign.edn import LISTS, freeze
 from veristream.history.foreign.jepsen.log_workload import HOST
 from veristream.history.foreign.jepsen.operations import JepsenOp, Pair
 from veristream.history.foreign.recording import Messages, Recording
@@ -111,7 +111,7 @@ class QueueWorkload:
         self._put(process, call, Operation.READ_TO_END, Outcome.INVOKE, invocation.time_ns)
         if completion is None or completion.outcome is not Outcome.OK:
             return
-        if not isinstance(completion.value, Sequence) or isinstance(completion.value, str):
+        if not isinstance(completion.value, LISTS):
             raise completion.error(f":drain returned {completion.value!r}, not a list of values")
         self._take(process, completion, completion.value)
         self._drained.append((process, call, completion.time_ns))

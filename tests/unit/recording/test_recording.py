@@ -173,6 +173,7 @@ with Recording(Path(sys.argv[1]), "test") as recording:
     journal = recording.journal("p")
     number = 0
     while True:
+        time.sleep(0.0001)
         call = journal.invoke(Operation.SEND, stream=stream, producer=0, number=number)
         journal.ok(call, partition=number % 3, offset=number // 3)
         number += 1

@@ -25,7 +25,7 @@ FETCH_S: Final = 0.8
 
 HEARD_S: Final = 0.7
 OUT_OF_SYNC_S: Final = 45.0
-ELECTION_S: Final = 15.0
+ELECTION_S: Final = 10.0
 
 
 def leader_is_killed(kafka: RunningKafka, recording: Recording) -> None:

@@ -7,6 +7,7 @@ from zlib import crc32
 
 def digest(payload: bytes | str | None) -> int:
     """Returns a number of the bytes, of a text as UTF-8; never 0, which says that none was taken."""
-    if isinstance(payload, str):
-        payload = payload.encode()
-    return crc32(payload or b"") or 1
+    try:
+        return crc32(payload) or 1  # type: ignore[arg-type]
+    except TypeError:
+        return crc32(payload.encode() if isinstance(payload, str) else b"") or 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, Protocol, TypedDict, Unpack
 
 import numpy as np
@@ -85,15 +86,16 @@ class Source(Protocol):
 class Journal:
     """The events of one process; any thread may append.
 
-    After `retire`, what still arrives is ignored: a callback of a client may come late. `lock` protects
-    `index`, the next event's; times are those of the system's monotonic clock, of which `start_ns` is 0.
+    After `retire`, what still arrives is ignored: a callback of a client may come late. `stamp` returns the
+    index of the next event and its time on the system's monotonic clock, which is `start_ns` at the start.
     """
 
     def __init__(self, process: int, start_ns: int) -> None:
         self.process = process
         self.start_ns = start_ns
-        self.lock = threading.Lock()
-        self.index = 0
+        # One call without a step of Python inside, so that no thread gets a later index and an earlier time
+        self.stamp: Callable[[], tuple[int, int]] = zip(count(), iter(time.monotonic_ns, None)).__next__
+        self._lock = threading.Lock()
         self._rows: list[_Row] = []
         self._open: dict[int, Call] = {}
         self._begun = 0
@@ -102,15 +104,15 @@ class Journal:
         self._acknowledged: dict[tuple[int, int], int] = {}
 
     def attach(self, source: Source) -> None:
-        """Adds events that share this journal's `index` and `lock`."""
-        with self.lock:
+        """Adds events that share this journal's `stamp`."""
+        with self._lock:
             self._sources.append(source)
 
     def invoke(self, operation: Operation, **fields: Unpack[Fields]) -> Call:
         """Begins a call; all its events have the same fields, and those that its end adds."""
-        with self.lock:
-            call = Call(2 * self.index, operation, self.index, time.monotonic_ns(), fields)
-            self.index += 1
+        with self._lock:
+            index, now = self.stamp()
+            call = Call(2 * index, operation, index, now, fields)
             self._open[call.number] = call
         return call
 
@@ -128,7 +130,7 @@ class Journal:
 
     def end(self, call: Call, outcome: Outcome, error: str, **fields: Unpack[Fields]) -> None:
         """Ends a call with an outcome that is not `INVOKE`."""
-        with self.lock:
+        with self._lock:
             if self._retired:
                 return
             if self._open.pop(call.number, None) is not call:
@@ -136,27 +138,25 @@ class Journal:
             for name in ("stream", "partition"):  # all events of a call have the same ones
                 if name in fields:
                     call.fields[name] = fields[name]
-            now = time.monotonic_ns()
+            index, now = self.stamp()
             self._rows.append(_invoke(call))
             whole: Fields = {**call.fields, **fields}
-            self._rows.append((self.index, call.number, call.operation, outcome, now, whole, error))
-            self.index += 1
+            self._rows.append((index, call.number, call.operation, outcome, now, whole, error))
 
     def begin(self) -> int:
         """Returns the number of a new call, for several `note`s of one call."""
-        with self.lock:
+        with self._lock:
             self._begun += 1
             return 2 * self._begun - 1
 
     def note(self, operation: Operation, call: int | None = None, **fields: Unpack[Fields]) -> None:
         """Adds an event that has only an end, in a call of its own by default."""
-        with self.lock:
+        with self._lock:
             if self._retired:
                 return
-            number = 2 * self.index if call is None else call
-            row = (self.index, number, operation, Outcome.OK, time.monotonic_ns(), fields, "")
-            self._rows.append(row)
-            self.index += 1
+            index, now = self.stamp()
+            number = 2 * index if call is None else call
+            self._rows.append((index, number, operation, Outcome.OK, now, fields, ""))
 
     def acknowledge(self, stream: int, partition: int, offset: int) -> None:
         """Notes that a send was acknowledged at an offset; called by the recording's thread."""
@@ -169,7 +169,7 @@ class Journal:
 
     def drain(self) -> list[Columns]:
         """Takes what was appended since, as columns without `wall_us`; calls still under way remain."""
-        with self.lock:
+        with self._lock:
             rows, self._rows = self._rows, []
             sources = list(self._sources)
         found = [_columns(self.process, self.start_ns, rows)] if rows else []
@@ -179,7 +179,7 @@ class Journal:
 
     def retire(self) -> list[Columns]:
         """Takes all that is left, calls under way included: nobody will ever know how they ended."""
-        with self.lock:
+        with self._lock:
             self._retired = True
             self._rows += [_invoke(each) for each in self._open.values()]
             self._open.clear()

@@ -2,11 +2,15 @@
 
 They are appended to lists as plain numbers, one after the other, without an object for each event. The
 recording's thread makes columns of them, and joins each send with its end.
+
+There are no locks: `list.extend` adds all numbers of an event in one step, and the recording's thread takes
+whole events from the front.
 """
 
 from __future__ import annotations
 
-import time
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +20,7 @@ from veristream.history.events import NONE, Operation, Outcome
 from veristream.recording.journal import Column, Columns, Journal
 
 Numbers = NDArray[np.int64]
+Extend = Callable[[Iterable[int]], None]
 
 _INVOKED: Final = 4  # index, time, number, digest
 _OK: Final = 5  # index of the invoke, index, time, partition, offset
@@ -27,60 +32,55 @@ class Sends:
 
     def __init__(self, journal: Journal, stream: int) -> None:
         self._journal = journal
-        self._lock = journal.lock
         self._stream = stream
-        self._transaction = NONE
-        self._epoch = NONE
+        self._within = (NONE, NONE)
+        self._sealing = threading.Lock()
         self._invoked: list[int] = []
         self._earlier: list[Numbers] = []
         self._ok: list[int] = []
         self._others: list[tuple[int, int, int, int, Outcome, str]] = []
         self._waiting = np.empty((0, _INVOKED + 2), np.int64)
+        self.invoked: Extend = self._invoked.extend
+        """Takes the index and the time of an `INVOKE`, the message's number and its digest."""
+        self.ended: Extend = self._ok.extend
+        """Takes the index of the `INVOKE`, that of an `OK` and its time, the partition and the offset; a
+        negative one is not known."""
         journal.attach(self)
 
     def within(self, transaction: int, epoch: int = NONE) -> None:
         """Says of what transaction the sends from now on are."""
-        with self._lock:
+        with self._sealing:
             self._seal()
-            self._transaction, self._epoch = transaction, epoch
+            self._within = (transaction, epoch)
 
     def invoke(self, number: int, digest: int) -> int:
         """Begins to send a message; returns what its end is named by."""
-        journal = self._journal
-        with self._lock:
-            index = journal.index
-            journal.index = index + 1
-            self._invoked.extend((index, time.monotonic_ns(), number, digest))
+        index, now = self._journal.stamp()
+        self.invoked((index, now, number, digest))
         return index
 
     def ok(self, invoke: int, partition: int, offset: int) -> None:
         """Ends a send that the broker acknowledged, with NONE for an offset that it did not tell."""
-        journal = self._journal
-        with self._lock:
-            index = journal.index
-            journal.index = index + 1
-            self._ok.extend((invoke, index, time.monotonic_ns(), partition, offset))
+        self.ended((invoke, *self._journal.stamp(), partition, offset))
 
     def end(self, invoke: int, outcome: Outcome, error: str, partition: int) -> None:
         """Ends a send that was not acknowledged."""
-        journal = self._journal
-        with self._lock:
-            index = journal.index
-            journal.index = index + 1
-            self._others.append((invoke, index, time.monotonic_ns(), partition, outcome, error))
+        self._others.append((invoke, *self._journal.stamp(), partition, outcome, error))
 
     def drain(self) -> list[Columns]:
         """Takes the sends that have ended."""
-        with self._lock:
+        ok = _take(self._ok, _OK)  # before the invokes, so that those of all of these are there
+        others = self._others[:]
+        del self._others[: len(others)]
+        with self._sealing:
             self._seal()
             invoked, self._earlier = self._earlier, []
-            ok, self._ok = self._ok, []
-            others, self._others = self._others, []
         waiting = np.concatenate([self._waiting, *invoked])  # in the order of their indexes
         ended = np.zeros(len(waiting), np.bool_)
         found = []
-        if ok:
-            rows = np.array(ok, np.int64).reshape(-1, _OK)
+        if len(ok):
+            rows = ok
+            np.maximum(rows[:, 4], NONE, out=rows[:, 4])
             at = np.searchsorted(waiting[:, 0], rows[:, 0])
             ended[at] = True
             places = (rows[:, 3], rows[:, 4])
@@ -108,11 +108,9 @@ class Sends:
 
     def _seal(self) -> None:
         """Makes rows of what was invoked in one transaction."""
-        if self._invoked:
-            rows = np.array(self._invoked, np.int64).reshape(-1, _INVOKED)
-            within = np.full((len(rows), 2), (self._transaction, self._epoch), np.int64)
-            self._earlier.append(np.hstack([rows, within]))
-            self._invoked = []
+        rows = _take(self._invoked, _INVOKED)
+        if len(rows):
+            self._earlier.append(np.hstack([rows, np.full((len(rows), 2), self._within, np.int64)]))
 
     def _begins(self, sends: Numbers, partition: Numbers | int) -> Columns:
         return self._columns(sends, sends[:, 0], sends[:, 1], (partition, NONE), Outcome.INVOKE)
@@ -149,7 +147,6 @@ class Receives:
 
     def __init__(self, journal: Journal, stream: int, group: int = NONE) -> None:
         self._journal = journal
-        self._lock = journal.lock
         self._stream = stream
         self._group = group
         self._rows: list[int] = []
@@ -157,20 +154,15 @@ class Receives:
 
     def add(self, place: tuple[int, int], message: tuple[int, int], digest: int, call: int = NONE) -> None:
         """Adds a message by its partition and offset, and by its producer and number."""
-        journal = self._journal
-        with self._lock:
-            index = journal.index
-            journal.index = index + 1
-            number = 2 * index if call < 0 else call
-            self._rows.extend((index, number, time.monotonic_ns(), *place, *message, digest))
+        index, now = self._journal.stamp()
+        number = 2 * index if call < 0 else call
+        self._rows.extend((index, number, now, *place, *message, digest))
 
     def drain(self) -> list[Columns]:
         """Takes what was received since."""
-        with self._lock:
-            flat, self._rows = self._rows, []
-        if not flat:
+        rows = _take(self._rows, _RECEIVED)
+        if not len(rows):
             return []
-        rows = np.array(flat, np.int64).reshape(-1, _RECEIVED)
         numbers = {
             "process": self._journal.process, "stream": self._stream, "group": self._group,
             "operation": Operation.RECEIVE, "outcome": Outcome.OK, "index": rows[:, 0], "call": rows[:, 1],
@@ -182,6 +174,13 @@ class Receives:
     def retire(self) -> list[Columns]:
         """Takes what is left."""
         return self.drain()
+
+
+def _take(flat: list[int], width: int) -> Numbers:
+    """Takes the events from a list that others extend meanwhile."""
+    taken = flat[:]
+    del flat[: len(taken)]
+    return np.array(taken, np.int64).reshape(-1, width)
 
 
 _TYPES: Final = {

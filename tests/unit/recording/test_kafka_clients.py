@@ -167,6 +167,19 @@ class _Watched:
         return getattr(self._inner, name)
 
 
+def test_without_acknowledgements_no_offset_is_known(tmp_path: Path) -> None:
+    with Recording(tmp_path / "h", "kafka") as recording:
+        producer = RecordedProducer({**SIMULATED, "acks": 0}, recording, "p")
+        producer.produce("t", b"x", partition=2)
+        producer.close(10)
+        recording.finish()
+    _, events = read_back(tmp_path / "h")
+    assert [(each.outcome, each.partition, each.offset) for each in of(events, Operation.SEND)] == [
+        (Outcome.INVOKE, 2, NONE),
+        (Outcome.OK, 2, NONE),
+    ]
+
+
 def test_a_message_that_is_not_even_queued_failed(tmp_path: Path) -> None:
     with Recording(tmp_path / "h", "kafka") as recording:
         settings = {**SIMULATED, "message.max.bytes": 2000}

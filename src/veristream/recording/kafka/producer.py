@@ -14,6 +14,8 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -35,6 +37,7 @@ from veristream.recording.rapid import Sends
 from veristream.recording.recording import Recording
 
 Delivered = Callable[[KafkaError | None, Message], None]
+Done = Callable[[int, Delivered | None, KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, Any]] | Mapping[str, Any]
 
 EPOCH_PATIENCE_S: Final = 3.0
@@ -61,11 +64,13 @@ class RecordedProducer:
         self.inner = Producer(settings)
         self.journal = recording.journal(name)
         self._once = tries_once(settings)
-        self._number = 0
+        self._next = count().__next__
+        self._stamp = self.journal.stamp
+        self._produce = self.inner.produce
         self._transaction = NONE
         self._is_open = False
         self._offsets: list[Call] = []
-        self._sends: dict[str, Sends] = {}
+        self._sends: dict[str, tuple[Sends, Done]] = {}
         self._prefix = encode(self.journal.process, 0)[:-1]
 
     def __getattr__(self, name: str) -> Any:
@@ -87,31 +92,20 @@ class RecordedProducer:
     ) -> None:
         """Sends a message as the producer does; raises what it raises."""
         try:
-            sends = self._sends[topic]
+            sends, done = self._sends[topic]
         except KeyError:
-            sends = self._open(topic)
-        number = self._number
-        self._number = number + 1
-        call = sends.invoke(number, digest(value))
-        told = on_delivery or callback
-
-        def done(error: KafkaError | None, message: Message) -> None:
-            if error is None:
-                offset: Any = message.offset()  # negative if the broker did not tell it
-                sends.ok(call, _partition(message), offset if offset >= 0 else NONE)
-            else:
-                outcome = of_send(error, once=self._once)
-                sends.end(call, outcome, name_of(error), _partition(message))
-            if told is not None:
-                told(error, message)
-
+            sends, done = self._open(topic)
+        number = self._next()
+        index, now = self._stamp()
+        sends.invoked((index, now, number, digest(value)))
         marked: list[Any] = [(HEADER, self._prefix + b"%d" % number)]
         if headers:
             marked += headers.items() if isinstance(headers, Mapping) else headers
+        told = partial(done, index, on_delivery or callback)
         try:
-            self.inner.produce(topic, value, key, partition, done, None, timestamp, marked)
+            self._produce(topic, value, key, partition, told, None, timestamp, marked)
         except Exception as failure:  # it was not even queued
-            sends.end(call, Outcome.FAIL, _said(failure), partition)
+            sends.end(index, Outcome.FAIL, _said(failure), partition)
             raise
 
     def poll(self, timeout: float = -1) -> int:
@@ -209,16 +203,29 @@ class RecordedProducer:
 
     def _within(self) -> None:
         now = (self._transaction, self._epoch) if self._is_open else (NONE, NONE)
-        for each in self._sends.values():
-            each.within(*now)
+        for sends, _ in self._sends.values():
+            sends.within(*now)
 
     def _group(self) -> int:
         return NONE if self._id is None else self._recording.group(str(self._id))
 
-    def _open(self, topic: str) -> Sends:
-        sends = self._sends[topic] = Sends(self.journal, self._recording.stream(topic))
+    def _open(self, topic: str) -> tuple[Sends, Done]:
+        sends = Sends(self.journal, self._recording.stream(topic))
+        ended, stamp, once = sends.ended, self._stamp, self._once
+
+        def done(index: int, told: Delivered | None, error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                offset = message.offset()  # None if the broker did not tell it
+                ended((index, *stamp(), message.partition(), NONE if offset is None else offset))
+            else:
+                outcome = of_send(error, once=once)
+                sends.end(index, outcome, name_of(error), _partition(message))
+            if told is not None:
+                told(error, message)
+
+        self._sends[topic] = sends, done
         self._within()
-        return sends
+        return sends, done
 
     def _learn(self, statistics: str) -> None:
         if self._epoch == NONE:

@@ -26,6 +26,7 @@ PLANTED = {
         "history/checks/planted.py",
         "veristream.history.oracle.judge",
     ),
+    "polars and duckdb are peers": ("history/planted_polars.py", "polars"),
     "llvmlite has its owners": ("search/planted_llvmlite.py", "llvmlite"),
     "numba has its owners": ("report/planted_numba.py", "numba"),
     "lark has its owners": ("languages/csp/lower/planted_lark.py", "lark"),

@@ -20,6 +20,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 CHARACTERS_AT_ONCE: Final = 1 << 20
 DEPTH_MAX: Final = 1000
+DIGITS_MAX: Final = 1000
 
 LISTS: Final = (tuple, list)
 """The types of vectors and lists, here and as JSON has them."""
@@ -50,6 +51,7 @@ _TOKENS: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_NUMBERS: Final = (2, 9, 10, 11)
 _KEYWORD, _INTEGER, _OPEN, _CLOSE, _STRING, _SET, _DISCARD, _TAG = range(1, 9)
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _SYMBOLS: Final = {"nil": None, "true": True, "false": False}
@@ -145,7 +147,7 @@ class EdnReader:
                 self._form_line = self._line_of(match.start())
             if kind == _KEYWORD:
                 value: Any = match[1][1:]
-            elif kind == _INTEGER:
+            elif kind == _INTEGER and match.end() - match.start() <= DIGITS_MAX:
                 value = int(match[2])
             elif kind == _STRING:
                 value = _unescape(match[5]) if "\\" in match[5] else match[5]
@@ -238,6 +240,8 @@ class EdnReader:
 
     def _atom(self, match: re.Match[str]) -> Any:
         token = match[0]
+        if match.lastindex in _NUMBERS and len(token) > DIGITS_MAX:
+            raise self._error(match.start(), f"a number of {len(token)} characters")
         match match.lastindex:
             case 9:
                 return int(token, 16)

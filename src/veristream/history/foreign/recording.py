@@ -46,9 +46,10 @@ class Recording:
 
     def process(self, process: Process) -> int:
         """Returns the number of the process with this name, which is new to the history or not."""
-        number = self._processes.setdefault(process.name, len(self._process_list))
+        name = _writable(process.name)
+        number = self._processes.setdefault(name, len(self._process_list))
         if number == len(self._process_list):
-            self._process_list.append(process)
+            self._process_list.append(replace(process, name=name))
             self._indices.append(0)
             self._calls.append(0)
             self._times.append(0)
@@ -56,6 +57,7 @@ class Recording:
 
     def stream(self, name: str, offsets: bool = True) -> int:
         """Returns the number of the stream with this name."""
+        name = _writable(name)
         number = self._streams.setdefault(name, len(self._stream_list))
         if number == len(self._stream_list):
             self._stream_list.append(Stream(name, offsets))
@@ -63,7 +65,7 @@ class Recording:
 
     def group(self, name: str) -> int:
         """Returns the number of the group with this name."""
-        return self._groups.setdefault(name, len(self._groups))
+        return self._groups.setdefault(_writable(name), len(self._groups))
 
     def call(self, process: int) -> int:
         """Returns the number of a new call of the process."""
@@ -90,6 +92,8 @@ class Recording:
         index = self._indices[process]
         self._indices[process] = index + 1
         self._times[process] = time_ns
+        if error := fields.get("error"):
+            fields["error"] = _writable(error)
         self._events.append(Event(process, index, number, operation, outcome, time_ns, **fields))
         if len(self._events) >= EVENTS_AT_ONCE:
             self._flush()
@@ -115,6 +119,11 @@ class Recording:
         self._writer.append(self._events)
         self.count += len(self._events)
         self._events = []
+
+
+def _writable(text: str) -> str:
+    """Returns a text that UTF-8 can write: escapes in JSON and EDN may name halves of characters."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class Messages:

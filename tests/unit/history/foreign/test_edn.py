@@ -99,6 +99,7 @@ def test_a_history_may_be_forms_or_one_collection(tmp_path: Path) -> None:
         ("{:a 12x}", "a.edn:1:5: `12x` is not a number"),
         ("{:a @b}", "a.edn:1:5: unexpected '@'"),
         ("{:a \x01}", "a.edn:1:5: unexpected '\\x01'"),
+        ("{:a " + "1" * 5000 + "}", "a.edn:1:5: a number of 5000 characters"),
         ("[" * 1002, "a.edn:1:1002: nested more than 1000 deep"),
     ],
 )

@@ -189,6 +189,21 @@ def test_output_that_is_cut_is_an_error(tmp_path: Path) -> None:
             3,
             "value '2.0' has another prefix than '1.'",
         ),
+        (
+            (START, sent(1, "0", 2**31, 0)),
+            2,
+            "`partition` of producer_send_success is 2147483648, which is too large",
+        ),
+        (
+            (START, sent(1, "0", 0, 2**62)),
+            2,
+            f"`offset` of producer_send_success is {2**62}, which is too large",
+        ),
+        (
+            (START, (2**43, "shutdown_complete", {})),
+            2,
+            f"`timestamp` is {BEGIN_MS + 2**43}, far behind our time",
+        ),
         ((START, sent(1, "0", 0, -2)), 2, "`offset` of producer_send_success is -2, not a number from -1"),
         (
             (START, sent(1, "0", 0, 0), tool_data(2, 0, 0)),

@@ -352,3 +352,17 @@ def test_what_kafka_really_dumps() -> None:
     assert [each.identity for each in view.stored if each.identity != UNKNOWN] == [(3, 12345)]
     told = [each.fate.value for each in view.stored if each.record.offset >= 40]
     assert told == ["committed", "aborted", "open", "committed", "committed", "committed"]
+
+
+def test_a_loss_of_a_verifiable_producer(tmp_path: Path) -> None:
+    """Its values are not in the history, but their digests are."""
+    manifest, events = imported(tmp_path, {"p.log": lines(*PRODUCER)})
+    (acknowledged,) = [event for event in events if event.offset == 0 and event.partition == 0]
+    witness = Witness(Anomaly("lost write", 0, 0, producer=0, number=0), "", (acknowledged,))
+    view = view_logs([read(tmp_path, segment("t", 0) + batch(0, "0"))], manifest)
+    assert attribute(witness, view) == "it was written at offset 0; readers skipped it"
+    view = view_logs([read(tmp_path, segment("t", 0) + batch(0, "1"))], manifest)
+    assert attribute(witness, view) == (
+        "offset 0 was acknowledged, and the log has another message there, of leader epoch 0: "
+        "the log was truncated and written anew"
+    )

@@ -393,7 +393,7 @@ def _is_pair(mop: Sequence[Any]) -> bool:
 
 
 def _is_offset(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
 
 
 def _error(op: JepsenOp) -> str:

@@ -116,7 +116,7 @@ def _operation(place: str, value: Any, count: int) -> JepsenOp:
     if not isinstance(f, str):
         raise ModelError(f"{place}: :f is {f!r}, not a keyword", hint=_FORM)
     time_ns = value.get("time", count)  # a history without times is in real-time order nevertheless
-    if isinstance(time_ns, bool) or not isinstance(time_ns, int):
+    if isinstance(time_ns, bool) or not isinstance(time_ns, int) or abs(time_ns) >= 2**62:
         raise ModelError(f"{place}: :time is {time_ns!r}, not a number of nanoseconds", hint=_FORM)
     return JepsenOp(place, process, outcome, f, value.get("value"), time_ns, value)
 

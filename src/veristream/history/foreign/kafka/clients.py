@@ -35,12 +35,12 @@ class Clients:
 
     def time_ns(self, line: Line) -> int:
         """Returns the time of an event from the start of the recording."""
-        return (line.natural("timestamp") - self._begin_ms) * 1_000_000
+        return (line.time_ms() - self._begin_ms) * 1_000_000
 
     def put(
         self, process: int, line: Line, what: tuple[Operation, Outcome], call: int = -1, **fields: Any
     ) -> None:
         """Adds an event at the time of a line; without a call, it is the only one of its call."""
         number = self.recording.call(process) if call < 0 else call
-        wall_us = line.natural("timestamp") * 1000
+        wall_us = line.time_ms() * 1000
         self.recording.put((process, number), *what, self.time_ns(line), wall_us=wall_us, **fields)

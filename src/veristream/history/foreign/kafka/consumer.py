@@ -13,6 +13,7 @@ from typing import Any, Final
 from veristream.history.events import Operation, Outcome
 from veristream.history.foreign.kafka.clients import Clients
 from veristream.history.foreign.kafka.lines import Line, natural
+from veristream.history.foreign.kafka.view import digest_of
 from veristream.history.foreign.recording import Place
 
 NAMES: Final = (
@@ -107,6 +108,7 @@ class Consumer:
             self._process, line, (Operation.RECEIVE, Outcome.OK), self._calls[place],
             stream=place[0], partition=place[1], offset=offset,
             producer=producer, number=number, group=self._group,
+            digest=digest_of(value) if isinstance(value, str) else 0,
         )  # fmt: skip
 
     def _check_poll(self, line: Line) -> None:

@@ -20,21 +20,22 @@ from veristream.history.foreign.json import read_lines
 from veristream.history.foreign.kafka.lines import LOGGED
 
 _DUMPING: Final = re.compile(r"Dumping (.+)")
-_START: Final = re.compile(r"Log starting offset: (\d+)")
+_START: Final = re.compile(r"Log starting offset: (\d{1,18})")
 _BATCH: Final = re.compile(
-    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+|null) baseSequence: -?\d+ lastSequence: -?\d+"
-    r" producerId: (-?\d+) producerEpoch: (-?\d+) partitionLeaderEpoch: (-?\d+)"
+    r"baseOffset: (\d{1,18}) lastOffset: (\d{1,18}) count: (\d{1,9}|null)"
+    r" baseSequence: -?\d+ lastSequence: -?\d+ producerId: (-?\d{1,19})"
+    r" producerEpoch: (-?\d{1,9}) partitionLeaderEpoch: (-?\d{1,10})"
     r" isTransactional: (true|false) isControl: (true|false)(?: deleteHorizonMs: \S+)?"
     r" position: \d+ \w+: -?\d+ size: \d+ magic: (\d+) compresscodec: \w+ crc: \d+ isvalid: (true|false)"
 )
 _RECORD: Final = re.compile(
-    r"\| offset: (\d+) (?:isValid: \w+ crc: \S+ )?(?:CreateTime|LogAppendTime|NoTimestampType): -?\d+"
-    r" key[sS]ize: (-?\d+) value[sS]ize: (-?\d+) sequence: -?\d+ headerKeys: \[(.*?)\](.*)",
+    r"\| offset: (\d{1,18}) (?:isValid: \w+ crc: \S+ )?(?:CreateTime|LogAppendTime|NoTimestampType): -?\d+"
+    r" key[sS]ize: (-?\d{1,10}) value[sS]ize: (-?\d{1,10}) sequence: -?\d+ headerKeys: \[(.*?)\](.*)",
     re.DOTALL,
 )
 _MARKER: Final = re.compile(r" endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: -?\d+")
-_FOLDER: Final = re.compile(r"(.+)-(\d+)")
-_TRAILING: Final = re.compile(r"Found (\d+) invalid bytes at the end of (.+)")
+_FOLDER: Final = re.compile(r"(.+)-(\d{1,9})")
+_TRAILING: Final = re.compile(r"Found (\d{1,18}) invalid bytes at the end of (.+)")
 REPLACED: Final = "\ufffd"
 """What the tool prints for bytes that are not UTF-8."""
 

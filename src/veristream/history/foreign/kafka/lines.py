@@ -20,6 +20,10 @@ LOGGED: Final = re.compile(
 )
 """How lines of Log4j and of the Java virtual machine begin."""
 
+_NUMBERS_MAX: Final = 2**62
+_PARTITIONS_MAX: Final = 2**31
+_TIME_MS_MAX: Final = 2**43
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -45,6 +49,13 @@ class Line:
         """Returns a field that is a number, and not too small."""
         return natural(self, self.fields, name, lowest)
 
+    def time_ms(self) -> int:
+        """Returns the time of day at which the event was printed."""
+        time_ms = self.natural("timestamp")
+        if time_ms >= _TIME_MS_MAX:
+            raise self.error(f"`timestamp` is {time_ms}, far behind our time")
+        return time_ms
+
     def items(self, name: str) -> list[dict[str, Any]]:
         """Returns a field that is a list of objects."""
         value = self.fields.get(name)
@@ -56,8 +67,10 @@ class Line:
 def natural(line: Line, fields: dict[str, Any], name: str, lowest: int = 0) -> int:
     """Returns a number among the fields of a line, or of an object in it."""
     value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**63:
+    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
         raise line.error(f"`{name}` of {line.name} is {value!r}, not a number from {lowest}")
+    if value >= (_PARTITIONS_MAX if name == "partition" else _NUMBERS_MAX):
+        raise line.error(f"`{name}` of {line.name} is {value}, which is too large")
     return value
 
 
@@ -79,7 +92,7 @@ def read_client(path: Path) -> Iterator[Line]:
                 f"{path}:{number}: the event has no `name`", hint="name the output of one client"
             )
         line = Line(path, number, name, value)
-        line.natural("timestamp")
+        line.time_ms()
         any_event = True
         yield line
     if not any_event:

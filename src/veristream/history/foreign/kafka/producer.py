@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from veristream.errors import ModelError
 from veristream.history.events import NONE, Operation, Outcome
 from veristream.history.foreign.kafka.clients import Clients
 from veristream.history.foreign.kafka.lines import Line
+from veristream.history.foreign.kafka.view import digest_of
 
 NAMES: Final = (
     "startup_complete",
@@ -109,7 +110,7 @@ class Producer:
         if offset == NONE:
             self._clients.coverage.blind((stream, partition))
         fields = {"stream": stream, "partition": partition, "offset": offset}
-        self._put(line, Outcome.OK, number, fields, "")
+        self._put(line, Outcome.OK, number, {**fields, "digest": digest_of(line.text("value"))})
 
     def _fail(self, line: Line) -> None:
         number = self._number(line)
@@ -118,18 +119,12 @@ class Producer:
         message = line.fields.get("message")
         outcome = Outcome.FAIL if exception in _DEFINITE else Outcome.INDEFINITE
         told = exception if message is None else f"{exception}: {message}"[:200]
-        self._put(line, outcome, number, {"stream": stream}, told)
+        fields = {"stream": stream, "error": told, "digest": digest_of(line.text("value"))}
+        self._put(line, outcome, number, fields)
 
-    def _put(self, line: Line, outcome: Outcome, number: int, fields: dict[str, int], error: str) -> None:
-        self._clients.put(
-            self._process,
-            line,
-            (Operation.SEND, outcome),
-            producer=self._process,
-            number=number,
-            error=error,
-            **fields,
-        )
+    def _put(self, line: Line, outcome: Outcome, number: int, fields: dict[str, Any]) -> None:
+        message = {"producer": self._process, "number": number}
+        self._clients.put(self._process, line, (Operation.SEND, outcome), **message, **fields)
 
     def _check_end(self, data: Line) -> None:
         sent, acked = data.natural("sent"), data.natural("acked")
@@ -148,4 +143,4 @@ class Producer:
             (stream,) = self._topics.values()
             value = f"{self._prefix or ''}{number}"
             self._clients.add_value(data, stream, value, (self._process, number))
-            self._put(data, Outcome.INVOKE, number, {"stream": stream}, "")
+            self._put(data, Outcome.INVOKE, number, {"stream": stream, "digest": digest_of(value)})

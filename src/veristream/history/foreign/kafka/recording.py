@@ -15,7 +15,7 @@ from veristream.history.foreign.kafka.consumer import Consumer
 from veristream.history.foreign.kafka.dump import Dump
 from veristream.history.foreign.kafka.lines import Line, read_client
 from veristream.history.foreign.kafka.producer import Producer
-from veristream.history.foreign.kafka.view import BrokerLog, Fate, current_log, view_logs
+from veristream.history.foreign.kafka.view import BrokerLog, Fate, current_log, digest_of, view_logs
 from veristream.history.foreign.recording import Recording
 from veristream.history.manifest import Manifest, Process
 
@@ -91,6 +91,7 @@ def _add_log(
                 call, Operation.RECEIVE, Outcome.OK, time_ns,
                 stream=place[0], partition=place[1], offset=stored.record.offset,
                 producer=stored.identity[0], number=stored.identity[1],
+                digest=digest_of(stored.record.payload),
             )  # fmt: skip
     clients.coverage.reach(process, place, broker_log.stable_end)
 
@@ -106,7 +107,7 @@ def _names(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _first_time(path: Path) -> int:
-    return next(iter(read_client(path))).natural("timestamp")
+    return next(iter(read_client(path))).time_ms()
 
 
 def _is_producer(path: Path) -> bool:

@@ -224,14 +224,14 @@ def test_a_transaction_that_was_committed_aborted_or_neither(tmp_path: Path) -> 
         "20 process 0: SEND ? keys/1 0:2 in 1",
         "20 process 0: SEND ? keys/1 0:3 in 1",
         "20 process 0: END_ABORT ? in 1",
-        "30 process 0: SEND ok keys/1 0:2 @2 in 1 ({'type': 'abort', 'abort-ok?': True})",
+        "30 process 0: SEND info keys/1 0:2 in 1 ({'type': 'abort', 'abort-ok?': True})",
         "30 process 0: SEND info keys/1 0:3 in 1 ({'type': 'abort', 'abort-ok?': True})",
         "30 process 0: END_ABORT ok in 1",
         "60 process 0: BEGIN ? in 2",
         "60 process 0: BEGIN ok in 2",
         "60 process 0: SEND ? keys/1 0:4 in 2",
         "60 process 0: END_COMMIT ? in 2",
-        "70 process 0: SEND ok keys/1 0:4 @5 in 2 (kafka-timeout)",
+        "70 process 0: SEND info keys/1 0:4 in 2 (kafka-timeout)",
         "70 process 0: END_COMMIT info in 2",
         "70 process 0: CLOSE ok",
     ]
@@ -263,6 +263,20 @@ def test_a_transaction_that_receives_its_own_message(tmp_path: Path) -> None:
         "30 process 0: READ_TO_END ok keys/1 from 4 @5",
         "30 process 0: READ_TO_END ? keys/1",
         "30 process 0: READ_TO_END ok keys/1 from 6 @7",
+    ]
+
+
+def test_a_value_that_looks_like_an_offset_and_a_value(tmp_path: Path) -> None:
+    text = ops(
+        "0 invoke send [[:send 1 [5 6]]]",
+        "0 ok send [[:send 1 [5 6]]]",
+        "0 invoke send [[:send 1 [7 8]]]",
+        "0 ok send [[:send 1 [3 [7 8]]]]",
+    )
+    told = tell(*imported(tmp_path, {"history.edn": text}))
+    assert [told[1], told[3]] == [
+        "10 process 0: SEND ok keys/1 0:0",
+        "30 process 0: SEND ok keys/1 0:1 @3",
     ]
 
 

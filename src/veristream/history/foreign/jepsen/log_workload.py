@@ -286,20 +286,24 @@ class LogWorkload:
     def _results(
         self, client: _Client, op: JepsenOp, sending: tuple[int, Sequence[_Sent]], mops: Sequence[Any]
     ) -> None:
-        """Adds what became of each message; in a transaction, one with an offset was stored."""
+        """Adds what became of each message.
+
+        In a transaction that was not committed, each may have been stored. The offsets that Jepsen keeps of
+        those are not taken: its checker does not trust them, either.
+        """
         transaction, sent = sending
-        offsets = (mop[2][0] if _is_pair(mop) else None for mop in mops if mop[0] == "send")
-        for message, offset in zip(sent, offsets, strict=True):
-            outcome = op.outcome
-            if transaction != NONE and outcome is not Outcome.OK:
-                outcome = Outcome.INDEFINITE if offset is None else Outcome.OK
-            known = offset is not None and outcome is Outcome.OK
-            if outcome is Outcome.OK and not known:
+        outcome = op.outcome
+        if transaction != NONE and outcome is Outcome.FAIL:
+            outcome = Outcome.INDEFINITE
+        for message, mop in zip(sent, (mop for mop in mops if mop[0] == "send"), strict=True):
+            told = _is_pair(mop) and freeze(mop[2]) != message.value
+            offset = mop[2][0] if told and outcome is Outcome.OK else None
+            if outcome is Outcome.OK and offset is None:
                 self._coverage.blind(message.place)
             self._recording.put(
                 (client.process, message.call), Operation.SEND, outcome, op.time_ns,
-                stream=message.place[0], partition=message.place[1], offset=offset if known else NONE,
-                producer=client.process, number=message.number, transaction=transaction,
+                stream=message.place[0], partition=message.place[1],
+                offset=NONE if offset is None else offset, producer=client.process, number=message.number, transaction=transaction,
                 error=_error(op),
             )  # fmt: skip
 

@@ -22,7 +22,9 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
     done = run("import", str(edn), "--to", str(tmp_path / "cut"))
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {edn}:16:")
-    assert not (tmp_path / "cut" / "history.json").exists()
+    assert not (tmp_path / "cut").exists()
+    edn.write_text(ASSIGNED)
+    assert run("import", str(edn), "--to", str(tmp_path / "cut")).exit_code == 0
 
 
 def test_the_command_says_what_is_not_known(tmp_path: Path, run: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +22,11 @@ Place = tuple[int, int]
 
 
 class Recording:
-    """A history that is being imported; without `close`, nothing of it can be read."""
+    """A history that is being imported; one that fails leaves nothing behind."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._new = not folder.exists()
         self._writer = HistoryWriter(folder)
         self._events: list[Event] = []
         self._processes: dict[str, int] = {}
@@ -43,6 +47,10 @@ class Recording:
     ) -> None:
         if kind is not None:
             self._writer.abandon()
+            shutil.rmtree(self._folder / "events", ignore_errors=True)
+            if self._new:
+                with suppress(OSError):
+                    self._folder.rmdir()
 
     def process(self, process: Process) -> int:
         """Returns the number of the process with this name, which is new to the history or not."""

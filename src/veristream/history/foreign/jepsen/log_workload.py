@@ -303,7 +303,8 @@ class LogWorkload:
             self._recording.put(
                 (client.process, message.call), Operation.SEND, outcome, op.time_ns,
                 stream=message.place[0], partition=message.place[1],
-                offset=NONE if offset is None else offset, producer=client.process, number=message.number, transaction=transaction,
+                offset=NONE if offset is None else offset,
+                producer=client.process, number=message.number, transaction=transaction,
                 error=_error(op),
             )  # fmt: skip
 

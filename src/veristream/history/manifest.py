@@ -2,6 +2,7 @@
 
     HISTORY/history.json                   the manifest
     HISTORY/events/bucket=0007/*.parquet   events, in buckets by (stream, partition)
+    HISTORY/events/*.parquet               events, if `buckets` is 0: in any order
 
 What a recording does not promise, it cannot decide: without `producers_complete`, for example, a message
 that nobody is known to have sent may have come from a producer that was not recorded.

@@ -138,16 +138,13 @@ def _manifest(reader: _Reader, document: object) -> Manifest:
     at_settings = reader.at("settings")
     if not isinstance(settings, dict):
         raise at_settings.fail("is not an object")
-    buckets = reader.at("buckets").natural(value["buckets"])
-    if not buckets:
-        raise reader.at("buckets").fail("is 0")
     return Manifest(
         source=reader.at("source").text(value["source"]),
         processes=reader.at("processes").items(listed, process),
         streams=reader.at("streams").items(value["streams"], stream),
         groups=groups,
         nodes=reader.at("nodes").items(value.get("nodes", []), _Reader.text),
-        buckets=buckets,
+        buckets=reader.at("buckets").natural(value["buckets"]),
         complete=reader.at("complete").flag(value.get("complete", True)),
         producers_complete=reader.at("producers_complete").flag(value.get("producers_complete", True)),
         transactions_recorded=reader.at("transactions_recorded").flag(

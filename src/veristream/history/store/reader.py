@@ -26,8 +26,13 @@ _DAMAGED: Final = "copy the history again; if it was damaged where it was record
 
 
 def bucket_files(folder: Path, manifest: Manifest) -> list[list[Path]]:
-    """Returns the files of each bucket; a bucket that is missing, or one too many, is an error."""
+    """Returns the files of each bucket; a bucket that is missing, or one too many, is an error.
+
+    Without buckets, all files are as if they were of one.
+    """
     events = folder / "events"
+    if not manifest.buckets:
+        return [_files_in(events, f"`{events}` has no files, and history.json no buckets")]
     expected = [bucket_folder(folder, bucket) for bucket in range(manifest.buckets)]
     if events.is_dir():
         for found in sorted(events.iterdir()):
@@ -36,22 +41,22 @@ def bucket_files(folder: Path, manifest: Manifest) -> list[list[Path]]:
                     f"`{found}` belongs to no bucket: history.json has {manifest.buckets}",
                     hint="take it out of the history, or copy the history again",
                 )
-    files = []
-    for each in expected:
-        found_files = sorted(
-            path
-            for path in (each.iterdir() if each.is_dir() else ())
-            if not path.name.startswith((".", "_"))
-        )
-        if not found_files:
-            raise ModelError(
-                f"bucket `{each}` is missing: history.json has {manifest.buckets} buckets", hint=_DAMAGED
-            )
-        for path in found_files:
-            if path.suffix != ".parquet":
-                raise ModelError(f"`{path}` is not a Parquet file", hint="take it out of the history")
-        files.append(found_files)
-    return files
+    has = f"history.json has {manifest.buckets} buckets"
+    return [_files_in(each, f"bucket `{each}` is missing: {has}") for each in expected]
+
+
+def _files_in(folder: Path, missing: str) -> list[Path]:
+    found = sorted(
+        path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if not path.name.startswith((".", "_"))
+    )
+    if not found:
+        raise ModelError(missing, hint=_DAMAGED)
+    for path in found:
+        if path.suffix != ".parquet":
+            raise ModelError(f"`{path}` is not a Parquet file", hint="take it out of the history")
+    return found
 
 
 def open_file(path: Path) -> pq.ParquetFile:

@@ -27,6 +27,15 @@ _ENDED_ONLY: Final = (
 )
 """Operations that have no effect on a broker that could fail: their only outcome is `OK`."""
 
+_WITHOUT_STREAM: Final = (
+    Operation.OPEN,
+    Operation.BEGIN,
+    Operation.END_COMMIT,
+    Operation.END_ABORT,
+    Operation.CLOSE,
+)
+"""Operations that are of a process, whatever it reads and writes."""
+
 NEEDS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.SEND: ("stream", "producer", "number"),
     Operation.RECEIVE: ("stream", "partition"),
@@ -104,7 +113,7 @@ def _rules(columns: Columns, manifest: Manifest, place: Place) -> list[Rule]:
             (columns[name] < NONE, f"{name} is {{{name}}}", "write -1 where an event has no value")
         )
     rules += _fields(columns, manifest)
-    if place.bucket is not None:
+    if place.bucket is not None and manifest.buckets:
         bucket = buckets_of(columns["stream"], columns["partition"], manifest.buckets)
         message = f"partition {{partition}} of stream {{stream}} is not in bucket {place.bucket}"
         rules.append((bucket != place.bucket, message, _AGAIN))
@@ -144,6 +153,10 @@ def _fields(columns: Columns, manifest: Manifest) -> list[Rule]:
             )
         for name in NEEDS[each]:
             rules.append((of_it & (columns[name] == NONE), f"{each.name} has no {name}", _AGAIN))
+        if each in _WITHOUT_STREAM:
+            for name in ("stream", "partition"):
+                wrong = of_it & (columns[name] != NONE)
+                rules.append((wrong, f"{each.name} has {name} {{{name}}}", "write -1: it is of no stream"))
         in_log: tuple[str, ...] = ()
         if each is Operation.RECEIVE:
             in_log = ("offset",)

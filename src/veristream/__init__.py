@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from veristream.errors import EnvironmentFailure, ModelError
     from veristream.ir.property import Fairness
     from veristream.known import copy_models, list_models
-    from veristream.library import check, export_promela, export_tla, load, load_all, reproduce, simulate
+    from veristream.library import (
+        audit,
+        check,
+        export_promela,
+        export_tla,
+        load,
+        load_all,
+        reproduce,
+        simulate,
+    )
     from veristream.search.limits import Limits, Order
     from veristream.verdict import Holds, Result, Trace, Unknown, Violated
 
@@ -35,6 +44,7 @@ __all__ = [
     "Unknown",
     "Violated",
     "__version__",
+    "audit",
     "check",
     "copy_models",
     "export_promela",
@@ -51,6 +61,7 @@ _HOMES = {
     "veristream.ir.property": ("Fairness",),
     "veristream.known": ("copy_models", "list_models"),
     "veristream.library": (
+        "audit",
         "check",
         "export_promela",
         "export_tla",

@@ -25,12 +25,13 @@ from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Te
 from veristream.languages.registry import Constants, find_language
 from veristream.search.limits import Limits, Order, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
-from veristream.source import Source, read_source
+from veristream.source import NOWHERE, Source, read_source
 from veristream.verdict import Result, Trace, word
 
 if TYPE_CHECKING:
     from veristream.expected import KnownModel, KnownRun, Reproduction
     from veristream.export.tla import Exported
+    from veristream.history.audited import Audit
 
 Model = Network | Sequence[Network] | str | Path
 Search = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
@@ -230,6 +231,29 @@ def export_tla(model: Model, *, module: str, constants: Constants | None = None)
     from veristream.export.tla import to_tla
 
     return to_tla(network, module)
+
+
+def audit(
+    path: str | Path,
+    *,
+    properties: Sequence[str] = (),
+    master: str | None = None,
+    timeline: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Audit:
+    """Returns what a recorded history says of the named properties, or of all; raises ModelError.
+
+    With `master`, the work is done on that Spark cluster. With `timeline`, messages are counted over time.
+    `tell` is called with the current step.
+    """
+    from veristream.history.job.run import Options, audit_folder
+    from veristream.history.properties import Property as Checked
+
+    known = {str(one): one for one in Checked}
+    asked = find_named(properties, known, NOWHERE, "an audit") if properties else list(known)
+    return audit_folder(
+        Path(path), [known[name] for name in asked], Options(master, timeline), tell, str(path)
+    )
 
 
 def reproduce(

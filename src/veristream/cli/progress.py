@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,52 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 QUIET_SECONDS = 2.0
 """No progress line appears before this: nobody could read that of a shorter search."""
+
+
+REFRESH_SECONDS = 0.5
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def telling_steps(more: Callable[[], str] = str, quiet_seconds: float = QUIET_SECONDS) -> Iterator[Tell]:
+    """Yields a function that takes the current step of a long task, for a status line with `more` and the
+    time that has passed; silent unless stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    steps, done = _Steps(more, quiet_seconds), threading.Event()
+    watching = threading.Thread(target=steps.watch, args=(done,), daemon=True)
+    watching.start()
+    try:
+        yield steps.tell
+    finally:
+        done.set()
+        watching.join()
+
+
+class _Steps:
+    """The current step, which a thread of its own shows."""
+
+    def __init__(self, more: Callable[[], str], quiet_seconds: float) -> None:
+        self._more = more
+        self._quiet_seconds = quiet_seconds
+        self._text = ""
+        self._began = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        self._text = text
+
+    def watch(self, done: threading.Event) -> None:
+        if done.wait(self._quiet_seconds):
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status("", spinner="dots") as status:
+            while True:
+                status.update(f"{self._text}{self._more()}, {show_seconds(time.monotonic() - self._began)}")
+                if done.wait(REFRESH_SECONDS):
+                    return
 
 
 @contextmanager

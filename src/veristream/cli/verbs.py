@@ -19,6 +19,7 @@ VERBS = {
     "properties": "history.properties",
     "record": "history.record",
     "import": "history.importing",
+    "audit": "history.audit",
     "tour": "tour",
     "kabis": "kabis",
     "broker": "broker",

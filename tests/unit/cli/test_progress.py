@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
-from veristream.cli.progress import describe, showing_progress
+from veristream.cli.progress import describe, showing_progress, telling_steps
 from veristream.search.limits import Progress, silent
 from veristream.verdict import Spread
 
@@ -66,3 +67,34 @@ def test_shown_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         report(PROGRESS)
         report(PROGRESS)
     assert "4.0 s: safe[0]" in terminal.getvalue()
+
+
+def test_steps_are_silent_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", error)
+    with telling_steps(quiet_seconds=0) as tell:
+        tell("checking")
+    assert error.getvalue() == ""
+
+
+def test_steps_are_silent_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with telling_steps(quiet_seconds=60) as tell:
+        tell("checking")
+    assert terminal.getvalue() == ""
+
+
+def test_steps_are_shown_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, seen = Terminal(), threading.Event()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def more() -> str:
+        seen.set()
+        return ", 3 of 8 tasks"
+
+    with telling_steps(more, quiet_seconds=0) as tell:
+        tell("checking")
+        seen.wait()
+    assert ", 3 of 8 tasks, " in terminal.getvalue()

@@ -1,0 +1,110 @@
+"""`veristream audit`: verdicts as text, JSON and a page, exit codes, and what is told of errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.history.job.recorded import record
+from veristream import library
+from veristream.cli.history import audit as verb
+from veristream_testing.histories.notation import history
+
+HELD = history("a>1@0 b<a1@0 bE0-1")
+LOST = history("a>1@0 a>2@1 b<a1@0 bE0-2")
+
+
+def test_text(run: Any, tmp_path: Path) -> None:
+    done = run("audit", record(tmp_path / "h", LOST), "--property", "delivered", "--property", "order")
+    assert done.exit_code == 2
+    assert "several properties match delivered" in done.stderr
+    done = run("audit", record(tmp_path / "i", LOST), "--property", "means delivered")
+    assert done.exit_code == 1
+    assert "1 acknowledged message was lost" in done.stdout
+    assert "message 0:2 to `log`/0 was acknowledged, and no reader received it" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 property: 1 violated"
+
+
+def test_exit_codes(run: Any, tmp_path: Path) -> None:
+    held, lost = record(tmp_path / "h", HELD), record(tmp_path / "l", LOST)
+    assert run("audit", held, "--property", "at most once", "--property", "means delivered").exit_code == 0
+    assert run("audit", lost).exit_code == 1
+    assert run("audit", held).exit_code == 4
+    assert run("audit", tmp_path / "none").exit_code == 2
+
+
+def test_json(run: Any, tmp_path: Path) -> None:
+    folder = record(tmp_path / "h", LOST)
+    done = run("audit", folder, "--json", "--property", "means delivered")
+    assert done.exit_code == 1
+    document = json.loads(done.stdout)
+    assert (document["history"], document["events"]) == (str(folder), 7)
+    (result,) = document["results"]
+    assert result["verdict"] == "violated"
+    assert result["counts"] == {"lost write": 1}
+    assert [one["operation"] for one in result["anomalies"][0]["operations"]] == ["send", "read to end"]
+    everything = json.loads(run("audit", folder, "--json").stdout)
+    assert len(everything["results"]) == 14
+
+
+def test_page(run: Any, tmp_path: Path) -> None:
+    page = tmp_path / "audit.html"
+    assert run("audit", record(tmp_path / "h", LOST), "--html", page).exit_code == 1
+    text = page.read_text(encoding="utf-8")
+    assert "Messages acknowledged to producers" in text
+    assert "<svg" in text
+    assert "no reader received it" in text
+
+
+def test_a_page_in_no_folder(run: Any, tmp_path: Path) -> None:
+    done = run("audit", record(tmp_path / "h", LOST), "--html", tmp_path / "no" / "audit.html")
+    assert done.exit_code == 2
+    assert "the folder of" in done.stderr
+
+
+def test_errors_as_json(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    done = run("audit", tmp_path / "h", "--json")
+    assert done.exit_code == 2
+    error = json.loads(done.stdout)["error"]
+    assert error["message"] == f"`{tmp_path / 'h'}` contains nothing"
+    assert error["hint"]
+    assert error["message"] in done.stderr
+
+
+def test_a_cluster_that_does_not_answer(run: Any, tmp_path: Path) -> None:
+    done = run("audit", record(tmp_path / "h", LOST), "--master", "spark://127.0.0.1:1", "--json")
+    assert done.exit_code == 3
+    assert "no Spark master answers" in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_bug(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("of all things")
+
+    monkeypatch.setattr(library, "audit", fail)
+    done = run("audit", record(tmp_path / "h", LOST), *(["--json"] if as_json else []))
+    assert done.exit_code == verb.BUG == 70
+    assert "ZeroDivisionError" in done.stderr
+    if as_json:
+        error = json.loads(done.stdout)["error"]
+        assert error["message"] == "internal error: ZeroDivisionError: of all things"
+    else:
+        assert done.stdout == ""
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    import subprocess
+
+    code = (
+        "import sys\nfrom veristream.cli.app import app\n"
+        "try:\n    app(['audit', '--help'])\nexcept SystemExit: pass\n"
+        "print([each for each in ('numpy', 'pyarrow', 'pyspark', 'pandas') if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

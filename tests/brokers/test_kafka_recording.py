@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -243,6 +244,27 @@ def test_manual_commits_commit_what_was_processed(record: Record) -> None:
     assert found.anomalies(*asked) == [HELD] * 4
     assigned = [each for each in found.events if each.operation is Operation.ASSIGN]
     assert [each.offset for each in assigned] == [0, groups.PROCESSED]
+
+
+def test_the_example_of_the_document_records(
+    kafka: RunningKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "record.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    kafka.local.start()
+    kafka.local.create_topic("orders", 3)
+    monkeypatch.chdir(tmp_path)
+    member = '"group.id": "billing"'
+    assert member in example
+    example = example.replace("127.0.0.1:9092", kafka.bootstrap)
+    exec(example.replace(member, f'{member}, "auto.offset.reset": "earliest"'), {})
+    manifest, events = read_back(tmp_path / "history")
+    assert manifest.complete
+    counted = Counter(each.operation.name for each in events if each.outcome is Outcome.OK)
+    assert counted["SEND"] == counted["ACKNOWLEDGE"] == 1
+    assert counted["RECEIVE"] == 2
+    assert counted["ASSIGN"] == counted["REVOKE"] == counted["READ_TO_END"] == 3
+    assert counted["CLOSE"] == 3
 
 
 def test_ctrl_c_leaves_a_history_and_no_broker(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class RecordedConsumer:
     """A consumer whose receipts, commits and assignments are recorded; other methods are the consumer's.
 
     With `member=False`, it is no member of its group: a reader that assigns partitions to itself, although
-    confluent-kafka asks for a `group.id` even then.
+    confluent-kafka asks for a `group.id` even then. It commits nothing unless it is told so.
     """
 
     def __init__(
@@ -55,7 +55,10 @@ class RecordedConsumer:
         reset, strategy = (str(settings.get(each, "")) for each in (RESET, STRATEGY))
         self._resets_to_end = reset in ("", "latest", "largest", "end") and "cooperative" not in strategy
         settings["on_commit"] = self._on_commit
-        self._group = recording.group(str(settings["group.id"])) if member else NONE
+        self._id = str(settings["group.id"])
+        self._group = recording.group(self._id) if member else NONE
+        if not member:
+            settings.setdefault("enable.auto.commit", "false")
         isolation: Isolation = "read_committed"  # librdkafka's default
         if settings.get("isolation.level") == "read_uncommitted":
             isolation = "read_uncommitted"
@@ -171,7 +174,7 @@ class RecordedConsumer:
 
     def consumer_group_metadata(self) -> GroupMetadata:
         """Returns what a transactional producer needs to commit offsets of this consumer's group."""
-        return GroupMetadata(self.inner.consumer_group_metadata(), self._group)
+        return GroupMetadata(self.inner.consumer_group_metadata(), self._recording.group(self._id))
 
     def last_commit(self, topic: str, partition: int) -> int:
         """Returns the offset that `on_commit` was last told of, or NONE."""
@@ -257,20 +260,25 @@ class RecordedConsumer:
             if waiting:
                 self._end_commit(waiting.pop(0), failed)
             elif each.offset >= 0 and failed is None:
-                self.journal.note(Operation.COMMIT, **self._place(each))
+                self.journal.note(Operation.COMMIT, **self._commit_place(each))
             elif each.offset >= 0:
                 self._end_commit(self._invoke_commit(each), failed)
         if self._told is not None:
             self._told(error, partitions)
 
     def _invoke_commit(self, partition: TopicPartition) -> Call:
-        return self.journal.invoke(Operation.COMMIT, **self._place(partition))
+        return self.journal.invoke(Operation.COMMIT, **self._commit_place(partition))
 
     def _end_commit(self, call: Call, error: KafkaError | None) -> None:
         if error is None:
             self.journal.ok(call)
         else:
             self.journal.end(call, of_commit(error), name_of(error))
+
+    def _commit_place(self, place: TopicPartition) -> Fields:
+        fields = self._place(place)
+        fields["group"] = self._recording.group(self._id)  # who is no member may commit, too
+        return fields
 
     def _place(self, place: TopicPartition) -> Fields:
         fields: Fields = {

@@ -20,7 +20,7 @@ from tests.unit.recording.histories import read_back
 from veristream.brokers.folder import list_brokers
 from veristream.brokers.kafka import find_program
 from veristream.errors import EnvironmentFailure
-from veristream.history.events import Event, Operation, Outcome
+from veristream.history.events import NONE, Event, Operation, Outcome
 from veristream.history.manifest import Manifest
 from veristream.history.oracle.judge import judge
 from veristream.history.properties import Property
@@ -265,6 +265,57 @@ def test_the_example_of_the_document_records(
     assert counted["RECEIVE"] == 2
     assert counted["ASSIGN"] == counted["REVOKE"] == counted["READ_TO_END"] == 3
     assert counted["CLOSE"] == 3
+
+
+def test_offsets_in_a_transaction_are_committed_with_it(kafka: RunningKafka, tmp_path: Path) -> None:
+    """The second transaction is aborted, so the next member starts after the first; it commits later on."""
+    kafka.settings = read_settings({"consumer.enable.auto.commit": "false"})
+    kafka.local.start()
+    kafka.create_topic("piped-in")
+    kafka.create_topic("piped-out")
+    with Recording(tmp_path / "h", "kafka") as recording:
+        source = kafka.producer(recording, "source")
+        for number in range(4):
+            source.produce("piped-in", b"%d" % number, partition=0)
+        source.close()
+        pipe = kafka.producer(recording, "pipe", transactional_id="pipe")
+        pipe.init_transactions(30)
+        first = kafka.member(recording, "member-0", "pipes")
+        first.subscribe(["piped-in"])
+        for aborts in (False, True):
+            message = first.poll(30)
+            assert message is not None and message.error() is None
+            first.processed(message)
+            pipe.begin_transaction()
+            pipe.produce("piped-out", message.value(), partition=0)
+            metadata = first.consumer_group_metadata()
+            pipe.send_offsets_to_transaction(first.position(first.assignment()), metadata, 30)
+            (pipe.abort_transaction if aborts else pipe.commit_transaction)(30)
+        pipe.close()
+        first.close()
+        second = kafka.member(recording, "member-1", "pipes")
+        second.subscribe(["piped-in"])
+        message = second.poll(30)
+        assert message is not None and message.value() == b"1"
+        second.commit(message)  # asynchronous
+        deadline_s = time.monotonic() + 30
+        while second.last_commit("piped-in", 0) < 0 and time.monotonic() < deadline_s:
+            second.poll(0.1)
+        second.close()
+        recording.finish()
+    manifest, events = read_back(tmp_path / "h")
+    ended = [
+        (manifest.processes[each.process].name, each.outcome.name, each.offset, each.transaction)
+        for each in sorted(events, key=lambda each: each.time_ns)
+        if each.operation is Operation.COMMIT and each.outcome
+    ]
+    assert ended == [("pipe", "OK", 1, 0), ("pipe", "FAIL", 2, 1), ("member-1", "OK", 2, NONE)]
+    calls = Counter(each.call for each in events if each.operation is Operation.COMMIT)
+    assert set(calls.values()) == {2}
+    assigned = [each.offset for each in events if each.operation is Operation.ASSIGN]
+    assert assigned == [0, 1]
+    (forward,) = judge(manifest, events, (Property.FORWARD,))
+    assert (forward.word, forward.counts) == (Word.HELD, {})
 
 
 def test_ctrl_c_leaves_a_history_and_no_broker(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@
         recording.finish()
 
 However the block is left, by Ctrl-C or an exception too, the folder then contains a whole history of what
-happened so far. It is `complete` only if `finish` was called.
+happened so far, also if the program ends without leaving it. It is `complete` only if `finish` was called.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from veristream.recording.journal import Columns, Journal
 
 DRAIN_S: Final = 0.1
 """How often the journals are emptied."""
+
+NEEDED: Final = ("process", "index", "call", "operation", "outcome")
 
 
 class Recording:
@@ -58,6 +60,7 @@ class Recording:
         self.producers_complete = True
         self.transactions_recorded = True
         self._writer = HistoryWriter(folder, buckets)
+        self._writer.append_columns({name: np.empty(0) for name in NEEDED})  # imports what it needs later
         self._recorded_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._start_ns = time.monotonic_ns()
         self._lock = threading.RLock()
@@ -186,9 +189,10 @@ class Recording:
 
     def _run(self) -> None:
         try:
-            while not self._over.wait(DRAIN_S):
+            while not self._over.wait(DRAIN_S) and threading.main_thread().is_alive():
                 self._drain(Journal.drain)
             self._drain(Journal.retire)
+            self._complete = self._complete and self._over.is_set()
             self._writer.close(self.manifest())
         except BaseException as failure:  # noqa: BLE001  # raised again where somebody checks or closes
             self._failure = failure

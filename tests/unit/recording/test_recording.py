@@ -154,8 +154,8 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise EnvironmentFailure("the disk is full")
 
-    monkeypatch.setattr(HistoryWriter, "append_columns", full)
     recording = Recording(tmp_path / "h", "test")
+    monkeypatch.setattr(HistoryWriter, "append_columns", full)
     recording.journal("p").note(Operation.CLOSE)
     with pytest.raises(EnvironmentFailure, match="the disk is full"):
         recording.close(complete=True)
@@ -200,6 +200,32 @@ def test_an_interrupt_leaves_a_whole_history(tmp_path: Path) -> None:
     assert len(events) >= 2000
     ended = {each.number for each in events if each.outcome is Outcome.OK}
     assert len({each.number for each in events if each.outcome is Outcome.INVOKE} - ended) <= 1
+
+
+FORGOTTEN = """
+import sys
+from pathlib import Path
+from veristream.history.events import Operation
+from veristream.recording.recording import Recording
+
+recording = Recording(Path(sys.argv[1]), "test")
+recording.journal("p").note(Operation.CLOSE)
+recording.finish()
+"""
+
+
+def test_a_program_that_ends_leaves_what_it_recorded(tmp_path: Path) -> None:
+    """It does not hang either, although a thread writes."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORGOTTEN, str(tmp_path / "h")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    manifest, events = read_back(tmp_path / "h")
+    assert (manifest.complete, len(events)) == (False, 1)
 
 
 def test_digests_differ_and_are_never_0() -> None:

@@ -310,7 +310,12 @@ class _Arrived:
 
 
 def _had_no_effect(error: OSError | Refused) -> bool:
-    return isinstance(error, Refused) and (error.code in NO_EFFECT or error.text.endswith(_EXITING))
+    return isinstance(error, Refused) and code_has_no_effect(error.code, error.text)
+
+
+def code_has_no_effect(code: str, text: str) -> bool:
+    """Whether nsqd refused PUB or MPUB before it queued anything."""
+    return code in NO_EFFECT or text.endswith(_EXITING)
 
 
 def _tell(error: Exception) -> str:

@@ -47,20 +47,21 @@ app.add_typer(up, name="up", help="Start brokers on this machine.")
 
 @app.callback()
 def broker() -> None:
-    """Run Kafka, NSQ and CometBFT on this machine.
+    """Run Kafka, RabbitMQ, NSQ and CometBFT on this machine.
 
     \b
     veristream broker up kafka --detach          three Kafka clusters of one node each, for Kabis
     veristream broker up kafka --brokers 3       one Kafka cluster of three brokers
     veristream broker up nsq                     two nsqd and nsqlookupd
+    veristream broker up rabbitmq                one RabbitMQ cluster of three nodes
     veristream broker up cometbft --detach       a CometBFT chain of four validators
     veristream broker status
     veristream kabis up --storage kafka=HOST:PORT,HOST:PORT,HOST:PORT
     veristream kabis up --ordering cometbft=HOST:PORT,HOST:PORT,HOST:PORT,HOST:PORT
     veristream broker down
 
-    The programs are the published releases, downloaded once, verified against checksums, and run on
-    loopback without containers.
+    The programs are the published releases, or Debian's packages of them, downloaded once, verified
+    against checksums, and run on loopback without containers.
     """
 
 
@@ -167,6 +168,35 @@ def nsq(
         found = NsqNodes(data, read_settings(set_))
         found.create(nodes or len(found.nodes()) or 2)
         run_brokers(found, "nsqd", detach=detach, remove=remove)
+
+
+@up.command()
+def rabbitmq(
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", metavar="N", min=1, help="Number of nodes. [default: those in DIR, else 3]"
+        ),
+    ] = None,
+    set_: SetOption = None,
+    data: DataOption = DATA,
+    detach: DetachOption = False,
+    remove: RemoveOption = False,
+) -> None:
+    """Start a RabbitMQ cluster of several nodes, or a single one.
+
+    The first start downloads RabbitMQ and Erlang with apt, and unpacks them without installing anything;
+    it needs Debian 12, but not root. --set takes lines of rabbitmq.conf: queue_master_locator=min-masters.
+    Clients log in as guest with the password guest.
+
+    Exit code: 0 after the nodes have stopped, 2 if an option is wrong, 3 if one cannot start.
+    """
+    with failures():
+        from veristream.brokers.rabbitmq.nodes import RabbitNodes
+
+        found = RabbitNodes(data, read_settings(set_))
+        found.create(nodes or len(found.nodes()) or 3)
+        run_brokers(found, "RabbitMQ nodes", detach=detach, remove=remove)
 
 
 def read_settings(given: list[str] | None) -> dict[str, str]:

@@ -35,6 +35,7 @@ PLANTED = {
     "pyspark has its owners": ("cli/planted_pyspark.py", "pyspark.sql"),
     "pyarrow has its owners": ("report/planted_pyarrow.py", "pyarrow"),
     "confluent_kafka has its owners": ("kabis/storage/planted_kafka.py", "confluent_kafka"),
+    "pika has its owners": ("brokers/planted_pika.py", "pika"),
     "nacl has its owners": ("kabis/ordering/planted_nacl.py", "nacl.signing"),
     "kabis stands on its own": ("kabis/planted.py", "veristream.ir.network"),
     "kabis: from what is signed up to clusters": (

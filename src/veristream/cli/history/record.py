@@ -6,9 +6,11 @@ import typer
 
 from veristream.cli.history.record_kafka import kafka
 from veristream.cli.history.record_nsq import nsq
+from veristream.cli.history.record_rabbitmq import rabbitmq
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 app.command()(kafka)
+app.command()(rabbitmq)
 app.command()(nsq)
 
 
@@ -18,6 +20,7 @@ def record() -> None:
 
     \b
     veristream record kafka --faults kill        brokers on this machine that are killed and restarted
+    veristream record rabbitmq --faults kill     RabbitMQ nodes on this machine
     veristream record nsq --faults kill          nsqd on this machine that lose messages
 
     The brokers are started on loopback and stopped at the end, unless you name ones that run.

@@ -71,6 +71,10 @@ class RunningRabbit:
         version = {"version": self.nodes.programs.version} if self.nodes is not None else {}
         return {"nodes": str(len(self.urls)), **version, **self.settings.flat()}
 
+    def check(self) -> None:
+        """Raises EnvironmentFailure unless a node accepts a connection."""
+        self._find(0).close()
+
     def create_queue(self, recording: Recording, name: str, node: str | None = None) -> str:
         """Declares a new durable queue with the settings, on a node, and returns the name that it got.
 

@@ -94,14 +94,14 @@ def unsynchronised_mirror_leads(rabbit: RunningRabbit, recording: Recording) -> 
 def leader_is_killed(
     rabbit: RunningRabbit, recording: Recording, seconds: float = 5.0, rate: float = 200.0
 ) -> None:
-    """Kills the leader of a queue while producers and a consumer work.
+    """Kills the leader of a queue while producers and consumers work.
 
     A quorum queue loses nothing that was confirmed; one of its other nodes takes over.
     """
     queue, _ = _begin(rabbit, recording, "leader-is-killed")
     leader = rabbit.local.leader(queue)
     plan = [Fault("kill", leader, seconds * 0.3, seconds * 0.6)]
-    workload = make_workload(rabbit, recording, queue, consumers=1)
+    workload = make_workload(rabbit, recording, queue)
     run(recording, workload, Load(seconds, rate), Faults(recording, plan, rabbit.local))
 
 

@@ -27,6 +27,8 @@ class Clients:
     Every `requeue_every`-th delivery is given back once (0: none is).
     """
 
+    producers: int = 2
+    consumers: int = 2
     persistent: bool = True
     confirms: bool = True
     prefetch: int = 10

@@ -17,8 +17,6 @@ from veristream.recording.rabbitmq.running import AGAIN_S, RunningRabbit, leave
 from veristream.recording.recording import Recording
 from veristream.recording.workload import Load, Watch, Work, Workload
 
-PRODUCERS: Final = 2
-CONSUMERS: Final = 2
 POLL_S: Final = 0.1
 SETTLE_S: Final = 0.25
 """How often a consumer asks for an answer that shows that its acknowledgements have arrived."""
@@ -29,8 +27,6 @@ def make_workload(
     recording: Recording,
     queue: str,
     watch: Watch = lambda seconds: None,
-    *,
-    consumers: int = CONSUMERS,
 ) -> Workload:
     """Returns producers and consumers of a queue; in the end, a reader empties it."""
 
@@ -39,16 +35,16 @@ def make_workload(
         rabbit.read_to_end(recording, queue)
 
     clients: dict[str, Work] = {}
-    for number in range(PRODUCERS):
+    for number in range(rabbit.settings.clients.producers):
         clients[f"producer-{number}"] = _producer(rabbit, recording, queue, number)
-    for number in range(consumers):
+    for number in range(rabbit.settings.clients.consumers):
         clients[f"consumer-{number}"] = _consumer(rabbit, recording, queue, number)
     return Workload(clients, read, watch)
 
 
 def _producer(rabbit: RunningRabbit, recording: Recording, queue: str, number: int) -> Work:
     def work(load: Load) -> None:
-        beats = load.beats(PRODUCERS)
+        beats = load.beats(rabbit.settings.clients.producers)
 
         def publish(channel: RecordedChannel) -> None:
             if rabbit.settings.clients.confirms:

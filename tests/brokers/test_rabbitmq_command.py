@@ -1,0 +1,93 @@
+"""`veristream record rabbitmq` with real nodes: to its end, with others' nodes, and interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.missing import is_missing
+from tests.unit.recording.histories import read_back
+from veristream.brokers.rabbitmq.build import find_programs
+from veristream.brokers.rabbitmq.nodes import RabbitNodes
+from veristream.errors import EnvironmentFailure
+from veristream.history.events import Operation, Outcome
+
+pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("rabbitmq")]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitNodes]:
+    """A node that runs."""
+    try:
+        find_programs()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+    with RabbitNodes(tmp_path_factory.mktemp("node")) as nodes:
+        nodes.create(1)
+        nodes.start()
+        yield nodes
+
+
+def record(to: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "veristream.cli", "record", "rabbitmq", "--to", str(to), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_nodes_of_its_own_are_killed_and_gone_at_the_end(node: RabbitNodes, tmp_path: Path) -> None:
+    running = record(
+        tmp_path / "h", "--nodes", "1", "--seconds", "3", "--faults", "kill", "--transient",
+        "--set", "client.consumers=0",
+    )  # fmt: skip
+    said, errors = running.communicate()
+    assert running.returncode == 0, errors
+    manifest, events = read_back(tmp_path / "h")
+    assert said.splitlines()[0] == f"{len(events):,} events in {tmp_path / 'h'}"
+    assert manifest.complete
+    assert [(each.kind, each.target) for each in manifest.incidents] == [("kill", "rabbit-1")]
+    assert manifest.settings["client.persistent"] == "false"
+    assert (manifest.source, manifest.nodes) == ("rabbitmq", ("rabbit-1",))
+    sent = [each for each in events if each.operation is Operation.SEND and each.outcome is Outcome.OK]
+    received = [each for each in events if each.operation is Operation.RECEIVE]
+    assert len(received) < len(sent)
+    assert errors == ""
+
+
+def test_a_node_that_runs_is_used(node: RabbitNodes, tmp_path: Path) -> None:
+    running = record(tmp_path / "h", "--url", node.url("rabbit-1"), "--seconds", "1", "--queue", "quorum")
+    _, errors = running.communicate()
+    assert running.returncode == 0, errors
+    manifest, events = read_back(tmp_path / "h")
+    assert manifest.nodes == (node.address("rabbit-1"),)
+    ends = [each for each in events if each.outcome is Outcome.OK]
+    sent = {(each.producer, each.number) for each in ends if each.operation is Operation.SEND}
+    received = [(each.producer, each.number) for each in ends if each.operation is Operation.RECEIVE]
+    assert sorted(received) == sorted(sent)
+    assert sent
+    assert node.find().keys() == {"epmd-1", "rabbit-1"}
+
+
+def test_an_interrupt_leaves_a_history_that_is_not_complete(node: RabbitNodes, tmp_path: Path) -> None:
+    running = record(tmp_path / "h", "--url", node.url("rabbit-1"), "--seconds", "600")
+    while not any((tmp_path / "h").rglob("*.parquet")):
+        assert running.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.0)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate()
+    assert running.returncode == 130, errors
+    assert errors == f"interrupted: {tmp_path / 'h'} is a history, but not complete\n"
+    manifest, events = read_back(tmp_path / "h")
+    assert not manifest.complete
+    assert any(each.operation is Operation.SEND for each in events)

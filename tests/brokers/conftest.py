@@ -12,11 +12,14 @@ import pytest
 from tests.kabis.session.console import Console, opened
 from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
+from veristream.brokers.rabbitmq.build import find_programs as find_rabbitmq
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.recording.rabbitmq.running import RunningRabbit, local_rabbit
+from veristream.recording.rabbitmq.settings import Settings
 
 GIVEN = "VERISTREAM_KAFKAS"
 """A folder of three clusters to reuse, for running these tests repeatedly."""
@@ -74,3 +77,26 @@ def access(console: Console, kafkas: KafkaClusters) -> Access:
         StartOptions(attended=False), [each for each in console.cluster.names() if each not in running]
     )
     return Access(ClusterFolder(console.data))
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> None:
+    """Skips tests where RabbitMQ cannot run."""
+    try:
+        find_rabbitmq()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+
+
+@pytest.fixture(scope="session")
+def rabbit(rabbitmq: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRabbit]:
+    """A single RabbitMQ node."""
+    with local_rabbit(tmp_path_factory.mktemp("rabbit"), Settings(), 1) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def rabbits(rabbitmq: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRabbit]:
+    """A cluster of three RabbitMQ nodes; a test that kills one starts it again."""
+    with local_rabbit(tmp_path_factory.mktemp("rabbits"), Settings(), 3) as running:
+        yield running

@@ -7,32 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.missing import is_missing
 from tests.unit.recording.histories import read_back
-from veristream.brokers.rabbitmq.build import find_programs
-from veristream.brokers.rabbitmq.nodes import RabbitNodes
-from veristream.errors import EnvironmentFailure
 from veristream.history.events import Operation, Outcome
+from veristream.recording.rabbitmq.running import RunningRabbit
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("rabbitmq")]
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitNodes]:
-    """A node that runs."""
-    try:
-        find_programs()
-    except EnvironmentFailure as missing:
-        is_missing(missing.render())
-    with RabbitNodes(tmp_path_factory.mktemp("node")) as nodes:
-        nodes.create(1)
-        nodes.start()
-        yield nodes
 
 
 def record(to: Path, *words: str) -> subprocess.Popen[str]:
@@ -45,7 +28,7 @@ def record(to: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def test_nodes_of_its_own_are_killed_and_gone_at_the_end(node: RabbitNodes, tmp_path: Path) -> None:
+def test_nodes_of_its_own_are_killed(rabbitmq: None, tmp_path: Path) -> None:
     running = record(
         tmp_path / "h", "--nodes", "1", "--seconds", "3", "--faults", "kill", "--transient",
         "--set", "client.consumers=0",
@@ -64,22 +47,24 @@ def test_nodes_of_its_own_are_killed_and_gone_at_the_end(node: RabbitNodes, tmp_
     assert errors == ""
 
 
-def test_a_node_that_runs_is_used(node: RabbitNodes, tmp_path: Path) -> None:
-    running = record(tmp_path / "h", "--url", node.url("rabbit-1"), "--seconds", "1", "--queue", "quorum")
+def test_a_node_that_runs_is_used(rabbit: RunningRabbit, tmp_path: Path) -> None:
+    running = record(
+        tmp_path / "h", "--url", rabbit.local.url("rabbit-1"), "--seconds", "1", "--queue", "quorum"
+    )
     _, errors = running.communicate()
     assert running.returncode == 0, errors
     manifest, events = read_back(tmp_path / "h")
-    assert manifest.nodes == (node.address("rabbit-1"),)
+    assert manifest.nodes == (rabbit.local.address("rabbit-1"),)
     ends = [each for each in events if each.outcome is Outcome.OK]
     sent = {(each.producer, each.number) for each in ends if each.operation is Operation.SEND}
     received = [(each.producer, each.number) for each in ends if each.operation is Operation.RECEIVE]
     assert sorted(received) == sorted(sent)
     assert sent
-    assert node.find().keys() == {"epmd-1", "rabbit-1"}
+    assert rabbit.local.find().keys() == {"epmd-1", "rabbit-1"}
 
 
-def test_an_interrupt_leaves_a_history_that_is_not_complete(node: RabbitNodes, tmp_path: Path) -> None:
-    running = record(tmp_path / "h", "--url", node.url("rabbit-1"), "--seconds", "600")
+def test_an_interrupt_leaves_a_history_that_is_not_complete(rabbit: RunningRabbit, tmp_path: Path) -> None:
+    running = record(tmp_path / "h", "--url", rabbit.local.url("rabbit-1"), "--seconds", "600")
     while not any((tmp_path / "h").rglob("*.parquet")):
         assert running.poll() is None
         time.sleep(0.05)

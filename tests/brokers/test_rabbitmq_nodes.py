@@ -9,26 +9,17 @@ import pika
 import pytest
 from typer.testing import CliRunner
 
-from tests.missing import is_missing
-from veristream.brokers.rabbitmq.build import find_programs
 from veristream.brokers.rabbitmq.nodes import RabbitNodes
 from veristream.cli.app import app
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster import processes
+from veristream.recording.rabbitmq.running import RunningRabbit
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("rabbitmq")]
 
 
-@pytest.fixture(autouse=True)
-def programs() -> None:
-    try:
-        find_programs()
-    except EnvironmentFailure as missing:
-        is_missing(missing.render())
-
-
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[RabbitNodes]:
+def node(rabbitmq: None, tmp_path: Path) -> Iterator[RabbitNodes]:
     """A single node, which is not started."""
     with RabbitNodes(tmp_path) as nodes:
         nodes.create(1)
@@ -44,30 +35,28 @@ def publish(nodes: RabbitNodes, queue: str, count: int, arguments: dict[str, str
             channel.basic_publish("", queue, b"x", pika.BasicProperties(delivery_mode=2))
 
 
-def test_three_nodes_are_one_cluster_and_survive_a_kill(tmp_path: Path) -> None:
-    with RabbitNodes(tmp_path) as nodes:
-        nodes.create(3)
-        assert nodes.start() == nodes.names()
-        nodes.wait_for_cluster()
-        nodes.set_policy("copies", "^mirrored$", {"ha-mode": "all"})
-        publish(nodes, "mirrored", 2)
-        publish(nodes, "quorum", 3, {"x-queue-type": "quorum"})
-        publish(nodes, "classic", 1)
-        found = nodes.queues()
-        others = {"rabbit-2", "rabbit-3"}
-        assert {name: each.kind for name, each in found.items()} == {
-            "mirrored": "classic", "quorum": "quorum", "classic": "classic"
-        }  # fmt: skip
-        assert {name: each.leader for name, each in found.items()} == dict.fromkeys(found, "rabbit-1")
-        assert found["mirrored"].synchronised == found["mirrored"].copies == others
-        assert (found["quorum"].copies, found["classic"].copies) == (others, set())
-        nodes.kill("rabbit-1")
-        for name in ("mirrored", "quorum"):
-            assert nodes.leader(name, other_than="rabbit-1") in others
-        nodes.wait_for_cluster(sorted(others))
-        assert nodes.queues()["classic"].leader in ("", "rabbit-1")
-        assert nodes.start(["rabbit-1"]) == ["rabbit-1"]
-        nodes.wait_for_cluster()
+def test_three_nodes_are_one_cluster_and_survive_a_kill(rabbits: RunningRabbit) -> None:
+    nodes = rabbits.local
+    assert nodes.members("rabbit-2") == ["rabbit-1", "rabbit-2", "rabbit-3"]
+    nodes.set_policy("copies", "^a-mirrored$", {"ha-mode": "all"})
+    publish(nodes, "a-mirrored", 2)
+    publish(nodes, "a-quorum", 3, {"x-queue-type": "quorum"})
+    publish(nodes, "a-classic", 1)
+    found = {name: each for name, each in nodes.queues().items() if name.startswith("a-")}
+    others = {"rabbit-2", "rabbit-3"}
+    assert {name: each.kind for name, each in found.items()} == {
+        "a-mirrored": "classic", "a-quorum": "quorum", "a-classic": "classic"
+    }  # fmt: skip
+    assert {name: each.leader for name, each in found.items()} == dict.fromkeys(found, "rabbit-1")
+    assert (found["a-mirrored"].copies, found["a-quorum"].copies) == (others, others)
+    assert found["a-classic"].copies == set()
+    nodes.kill("rabbit-1")
+    for name in ("a-mirrored", "a-quorum"):
+        assert nodes.leader(name, other_than="rabbit-1") in others
+    nodes.wait_for_cluster(sorted(others))
+    assert nodes.queues()["a-classic"].leader in ("", "rabbit-1")
+    assert nodes.start(["rabbit-1"]) == ["rabbit-1"]
+    nodes.wait_for_cluster()
 
 
 def test_nothing_is_left_by_stopping(node: RabbitNodes) -> None:
@@ -99,7 +88,7 @@ def test_a_paused_node_goes_on_and_a_restart_keeps_what_is_durable(node: RabbitN
         node.set_policy("copies", "^a", {"ha-mod": "all"})
 
 
-def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
+def test_a_wrong_setting_is_named(rabbitmq: None, tmp_path: Path) -> None:
     with RabbitNodes(tmp_path, {"net_tick": "8"}) as nodes:
         nodes.create(1)
         with pytest.raises(EnvironmentFailure, match=r"rabbit-1 did not start: .*net_tick"):
@@ -107,7 +96,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
         assert list(nodes.find()) == ["epmd-1"]
 
 
-def test_the_command_starts_and_stops_it(tmp_path: Path) -> None:
+def test_the_command_starts_and_stops_it(rabbitmq: None, tmp_path: Path) -> None:
     def broker(*words: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["broker", *words, "--data", str(tmp_path)], catch_exceptions=False)
         return done.exit_code, done.output

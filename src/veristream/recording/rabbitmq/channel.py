@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
@@ -98,7 +98,8 @@ class RecordedChannel:
         self._recording = recording
         self._node = recording.node(node) if node else NONE
         self._trusting = trusting
-        self._confirms = False
+        # Its user may have asked for confirms before.
+        self._confirms = bool(getattr(channel, "_delivery_confirmation", False))
         self._numbers = count()
         self._deliveries = Deliveries(journal)
         self._limits = Limits()
@@ -112,6 +113,15 @@ class RecordedChannel:
         if name.startswith("tx_"):
             raise ModelError("transactions of AMQP cannot be recorded", hint="use confirm_delivery()")
         return getattr(self.channel, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.close()
+        except AMQPError:
+            self.abandon()
 
     # -- sending
 
@@ -183,6 +193,11 @@ class RecordedChannel:
             tag = str(self.channel.basic_consume(queue, receive, auto_ack, **more))
         self._tags[tag] = queue
         return tag
+
+    def start_consuming(self) -> None:
+        """Calls back for what comes until `stop_consuming`."""
+        with self._watched():
+            self.channel.start_consuming()
 
     def consume(
         self, queue: str, auto_ack: bool = False, **more: Any

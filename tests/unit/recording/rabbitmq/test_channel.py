@@ -26,6 +26,7 @@ class Pika:
 
     def __init__(self) -> None:
         self.is_open = True
+        self._delivery_confirmation = False
         self.raises: Exception | None = None
         self.published: list[tuple[str, str, bytes, pika.BasicProperties, bool]] = []
         self.said: list[str] = []
@@ -90,6 +91,9 @@ class Pika:
 
     def queue_bind(self, queue: str, exchange: str, key: str | None) -> None:
         self._do("bind")
+
+    def start_consuming(self) -> None:
+        self._do("start")
 
     def exchange_declare(self, exchange: str) -> str:
         return exchange
@@ -383,6 +387,29 @@ def test_every_queue_of_an_exchange_is_a_group_of_its_stream(bench: Bench) -> No
         ("READ_TO_END", "audit", ""),
         ("READ_TO_END", "sales/eu", "audit"),
     }
+
+
+def test_confirms_may_have_been_asked_for_before(tmp_path: Path) -> None:
+    channel = Pika()
+    channel._delivery_confirmation = True  # as pika calls it
+    with Recording(tmp_path / "history", "rabbitmq") as recording:
+        record(channel, recording).basic_publish("", "orders", b"x")
+    _, events = read_back(tmp_path / "history")
+    assert [each.outcome.name for each in events] == ["INVOKE", "OK"]
+
+
+def test_a_block_closes_it(bench: Bench) -> None:
+    with bench.channel as channel:
+        channel.confirm_delivery()
+    assert bench.pika.said == ["confirm", "close"]
+    assert bench.said() == ["CLOSE OK -1"]
+
+
+def test_a_connection_that_ends_while_consuming_is_noticed(bench: Bench) -> None:
+    bench.pika.raises = StreamLostError("gone")
+    with pytest.raises(StreamLostError):
+        bench.channel.start_consuming()
+    assert bench.said() == ["CLOSE OK -1"]
 
 
 def test_the_rest_is_pikas(bench: Bench) -> None:

@@ -23,8 +23,16 @@ from veristream.history.events import Event, Operation, Outcome
 from veristream.history.manifest import Manifest
 from veristream.history.properties import Property
 from veristream.recording.nsq.clients import Node
+from veristream.recording.nsq.draining import tell_left
 from veristream.recording.nsq.record import Settings, find_nodes, record_nsq
-from veristream.recording.nsq.scenarios import Kill, record_kill, record_ready, record_timeouts
+from veristream.recording.nsq.scenarios import (
+    Kill,
+    record_kill,
+    record_ready,
+    record_timeouts,
+    staged,
+    take,
+)
 from veristream.recording.nsq.workload import Plan
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("nsq")]
@@ -153,6 +161,34 @@ def test_nsqd_sends_no_more_than_rdy(tmp_path: Path) -> None:
     assert limits == [1, 0, 5, 0, 2, 0, 10, 0, 100]
     assert len(seen.of(Operation.RECEIVE)) == 118
     assert_verdicts(seen, {DELIVERED: {}, BOUNDED: {}, FINAL: {}})
+
+
+def test_what_is_given_back_comes_again_and_the_end_waits_for_it(tmp_path: Path) -> None:
+    """One at once, one later: the channel is not read to its end while a message is deferred."""
+
+    def work(folder: Path) -> None:
+        with staged(folder, {}) as stage:
+            stage.publish(3)
+            consumer = stage.consume()
+            consumer.ready(3)
+            first, second, third = take(consumer, 3)
+            consumer.requeue(first)
+            consumer.requeue(second, delay_ms=2000)
+            consumer.finish(third)
+            (again,) = take(consumer, 1)
+            assert (again.id, again.attempts) == (first.id, 2)
+            consumer.finish(again)
+            assert consumer.settle()
+            consumer.close()
+            found = stage.running.depths("nsqd-1", "orders")
+            assert found is not None and tell_left(found, "billing") == "1 deferred"
+            stage.read()
+
+    seen = record(tmp_path, work)
+    assert sorted(seen.of(Operation.REJECT).items()) == [((0, 0), 1), ((0, 1), 1)]
+    assert seen.of(Operation.ACKNOWLEDGE) == {(0, number): 1 for number in range(3)}
+    assert seen.twice == {(0, 0), (0, 1)}
+    assert_verdicts(seen, {DELIVERED: {}, ONCE: {"duplicate": 2}, FINAL: {}, BOUNDED: {}})
 
 
 def test_a_workload_survives_kills_and_pauses(tmp_path: Path) -> None:

@@ -158,10 +158,11 @@ WORST_FIRST = (Word.VIOLATED, Word.NOT_OBSERVABLE, Word.HELD)
 
 
 def witness_title(judgement: Judgement, witness: Witness) -> str:
-    """Says what a witness shows, and how many anomalies there are of its kind."""
+    """Says what a witness shows, and which of how many anomalies of its kind it is."""
     kind = witness.anomaly.kind
     total = judgement.counts.get(kind, 0)
-    among = f" (1 of {total:,})" if total > 1 else ""
+    shown = [one.anomaly for one in judgement.witnesses if one.anomaly.kind == kind]
+    among = f" ({shown.index(witness.anomaly) + 1} of {total:,})" if total > 1 else ""
     return f"{judgement.property}, {kind}{among}: {witness.told}"
 
 

@@ -18,7 +18,7 @@ from veristream.history.report import json as as_json
 from veristream.history.report.chart import render_chart
 from veristream.history.report.scene import find_scene
 from veristream.history.report.sequence import draw_sequence
-from veristream.history.report.words import tell_event, tell_verdicts
+from veristream.history.report.words import tell_event, tell_verdicts, witness_title
 from veristream.history.verdicts import Anomaly
 from veristream.history.witnesses import make_witness
 from veristream.report.chart import ASCII
@@ -132,3 +132,11 @@ def test_the_words_of_a_history_of_a_queue() -> None:
 def test_verdicts_are_counted_worst_first() -> None:
     assert tell_verdicts(AUDIT.judgements) == "5 properties: 2 violated, 1 not observable, 2 held"
     assert tell_verdicts(AUDIT.judgements[1:2]) == "1 property: 1 held"
+
+
+def test_witnesses_of_one_kind_are_numbered() -> None:
+    lost = AUDIT.judgements[0]
+    other = replace(LOST, anomaly=replace(LOST.anomaly, number=8))
+    several = replace(lost, witnesses=(LOST, other))
+    titles = [witness_title(several, one).partition(":")[0] for one in several.witnesses]
+    assert titles == [f"{lost.property}, lost write ({n} of 3)" for n in (1, 2)]

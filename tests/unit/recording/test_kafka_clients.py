@@ -195,6 +195,27 @@ def test_a_message_that_is_not_even_queued_failed(tmp_path: Path) -> None:
     ]
 
 
+def test_a_batch_is_recorded_too(tmp_path: Path) -> None:
+    told: list[int | None] = []
+    with Recording(tmp_path / "h", "kafka") as recording:
+        producer = RecordedProducer({**SIMULATED, "message.max.bytes": 2000}, recording, "p")
+        messages: list[dict[str, Any]] = [
+            {"value": b"a"},
+            {"value": b"x" * 3000},
+            {"value": b"b", "key": b"k"},
+        ]
+        queued = producer.produce_batch(
+            "t", messages, 1, on_delivery=lambda error, message: told.append(message.offset())
+        )
+        producer.close(10)
+        recording.finish()
+    assert (queued, told) == (2, [0, 1])
+    assert [each["_error"].name() for each in messages if "_error" in each] == ["MSG_SIZE_TOO_LARGE"]
+    _, events = read_back(tmp_path / "h")
+    ended = {each.number: each.outcome for each in of(events, Operation.SEND) if each.outcome}
+    assert ended == {0: Outcome.OK, 1: Outcome.FAIL, 2: Outcome.OK}
+
+
 def test_what_nobody_can_deliver_is_indefinite(tmp_path: Path) -> None:
     errors: list[str] = []
     with Recording(tmp_path / "h", "kafka") as recording:

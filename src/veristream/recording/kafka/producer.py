@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -107,6 +107,31 @@ class RecordedProducer:
         except Exception as failure:  # it was not even queued
             sends.end(index, Outcome.FAIL, _said(failure), partition)
             raise
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: Iterable[dict[str, Any]],
+        partition: int = -1,
+        callback: Delivered | None = None,
+        on_delivery: Delivered | None = None,
+    ) -> int:
+        """Sends messages one by one, since a batch cannot carry headers; returns how many were queued.
+
+        As in the producer, a message that was not gets its error as `_error`.
+        """
+        queued = 0
+        for each in messages:
+            told = each.get("callback") or on_delivery or callback
+            place, when = each.get("partition", partition), each.get("timestamp", 0)
+            try:
+                self.produce(topic, each.get("value"), each.get("key"), place, told, None, when)
+            except (BufferError, KafkaException) as failure:
+                full = KafkaError(KafkaError._QUEUE_FULL, str(failure))
+                each["_error"] = error_of(failure) if isinstance(failure, KafkaException) else full
+            else:
+                queued += 1
+        return queued
 
     def poll(self, timeout: float = -1) -> int:
         """Waits for deliveries and other events, and returns how many there were."""

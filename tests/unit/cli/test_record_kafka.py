@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,20 @@ def test_a_history_is_not_overwritten(tmp_path: Path) -> None:
     Recording(tmp_path / "h", "test").close(complete=True)
     code, output = record("--to", str(tmp_path / "h"))
     assert (code, "already contains a history" in output) == (2, True), output
+
+
+@pytest.mark.parametrize("missing", ["confluent_kafka", "pyarrow"])
+def test_what_is_not_installed_is_told(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; from veristream.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "record", "kafka"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    told = f"error: recording Kafka needs {missing}\nhint: pip install 'veristream[kafka,spark]'\n"
+    assert done.stderr == told
 
 
 def test_help_teaches() -> None:

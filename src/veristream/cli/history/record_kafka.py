@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from veristream.cli.failure import failures
+from veristream.errors import EnvironmentFailure
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -101,10 +102,16 @@ def kafka(
     """
     with failures():
         from veristream.cli.broker import read_settings as read_pairs
-        from veristream.kabis.kafka.settings import read_settings as read_cluster
-        from veristream.recording.faults import read_kinds
-        from veristream.recording.kafka.record import Request, record_kafka
-        from veristream.recording.kafka.settings import read_settings
+
+        try:
+            from veristream.kabis.kafka.settings import read_settings as read_cluster
+            from veristream.recording.faults import read_kinds
+            from veristream.recording.kafka.record import Request, record_kafka
+            from veristream.recording.kafka.settings import read_settings
+        except ModuleNotFoundError as missing:
+            raise EnvironmentFailure(
+                f"recording Kafka needs {missing.name}", "pip install 'veristream[kafka,spark]'"
+            ) from missing
 
         request = Request(
             workload,
@@ -117,16 +124,21 @@ def kafka(
             read_settings(read_pairs(set_)),
             read_cluster(bootstrap) if bootstrap else None,
         )
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: brokers must not be left
-        try:
-            with showing() as tell:
-                events = record_kafka(to, request, tell)
-        except KeyboardInterrupt:
-            if (to / "history.json").exists():
-                typer.echo(f"interrupted: {to} is a history, but not complete", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        typer.echo(f"{events:,} events in {to}")
-        typer.echo(f"audit them with: veristream audit {to}")
+        _record(to, lambda tell: record_kafka(to, request, tell))
+
+
+def _record(to: Path, work: Callable[[Callable[[str], None]], int]) -> None:
+    """Runs what records, and tells where the history is and what to do with it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: brokers must not be left
+    try:
+        with showing() as tell:
+            events = work(tell)
+    except KeyboardInterrupt:
+        if (to / "history.json").exists():
+            typer.echo(f"interrupted: {to} is a history, but not complete", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    typer.echo(f"{events:,} events in {to}")
+    typer.echo(f"audit them with: veristream audit {to}")
 
 
 @contextmanager

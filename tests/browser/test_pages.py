@@ -15,6 +15,7 @@ from tests.kabis.audit.test_page import make_report
 from tests.missing import is_missing
 from tests.unit.history.report.sample import AUDIT as HISTORY
 from tests.unit.report.test_chart import run_of
+from tests.unit.trials.sample import all_tried
 from veristream.errors import EnvironmentFailure
 from veristream.history.audited import Audit
 from veristream.history.manifest import Manifest
@@ -23,6 +24,7 @@ from veristream.kabis.audit.page import to_html
 from veristream.kabis.audit.report import AuditReport
 from veristream.report.html import render_results
 from veristream.spark import find_java
+from veristream.trials.html import render_trials
 from veristream.verdict import Effort, Result, Violated
 
 pytestmark = pytest.mark.peers
@@ -106,6 +108,12 @@ def with_long_names() -> Audit:
 def test_the_page_of_a_history(tab: Tab, tmp_path: Path, audit: Audit) -> None:
     page = tmp_path / "history.html"
     page.write_text(render_audit(audit), encoding="utf-8")
+    assert mistakes_in(tab, page) == []
+
+
+def test_the_page_of_trials(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "trials.html"
+    page.write_text(render_trials(all_tried()), encoding="utf-8")
     assert mistakes_in(tab, page) == []
 
 

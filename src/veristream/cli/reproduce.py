@@ -1,4 +1,5 @@
-"""`veristream reproduce`: compares our verdicts on known models with the published ones."""
+"""`veristream reproduce`: compares our verdicts on known models with the published ones, or with what real
+brokers do."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import typer
 from veristream import library
 from veristream.cli.choices import Engine, look, read_limits, read_spark, write_page
 from veristream.cli.failure import Exit, failures, faults_of, tell_faults
+from veristream.cli.history.real import Asked, run_real
 from veristream.cli.notices import telling
 from veristream.cli.options import (
     EngineOption,
@@ -29,7 +31,8 @@ from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 
 NameArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="The models to check. [default: all]")
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="The models to check; with --real, the brokers. [default: all]"),
 ]
 ModelsOption = Annotated[
     Path | None,
@@ -40,10 +43,29 @@ ModelsOption = Annotated[
         " [default: ./models if it has known models, else those that come with Veristream]",
     ),
 ]
+RealOption = Annotated[
+    bool,
+    typer.Option(
+        "--real",
+        help="Run kafka, rabbitmq and nsq on this machine, with faults, and put what they did beside the"
+        " verdicts of the models.",
+    ),
+]
+TrialOptions = Annotated[
+    list[str] | None,
+    typer.Option("--trial", metavar="TRIAL", help="With --real: only this configuration. May be repeated."),
+]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="FOLDER", help="With --real: keep the recordings in this folder."),
+]
 
 
 def reproduce(
     names: NameArguments = None,
+    real: RealOption = False,
+    trial: TrialOptions = None,
+    keep: KeepOption = None,
     models: ModelsOption = None,
     engine: EngineOption = Engine.AUTO,
     master: MasterOption = None,
@@ -67,11 +89,16 @@ def reproduce(
     veristream reproduce --models ../models    look for models in another folder
     veristream reproduce --html known.html     write a page with every trace drawn
     veristream reproduce --engine spark --master local[2]
+    veristream reproduce --real nsq            run real brokers under the settings of the models
+    veristream reproduce --real kafka --trial acks-1 --trial acks-all --html kafka.html
 
     \b
-    Exit code: 0 all verdicts are as expected, 1 one differs,
+    Exit code: 0 all verdicts are as expected, 1 one differs, with --real: without an explanation,
                2 a model or an option is wrong, 3 the environment failed.
     """
+    if real or trial or keep is not None:
+        run_real(Asked(real, names or (), trial or (), keep, models, as_json, html_page))
+        return
     with failures():
         spark = read_spark(engine, SparkOptions(master, parts, spill=spill))
         with telling() as tell, showing_progress() as report:

@@ -1,0 +1,102 @@
+"""`veristream reproduce --real`: what it prints, writes and exits with, without brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.trials.sample import tried_acks_1, tried_acks_all, tried_in_flight
+from veristream.cli.history import real
+from veristream.errors import EnvironmentFailure
+from veristream.trials.comparison import Tried
+from veristream.trials.listed import TRIALS
+from veristream.trials.trial import Trial
+
+
+class Runs:
+    """Stands for the brokers: yields what was tried, and notes which trials were asked for."""
+
+    def __init__(self, *tried: Tried, failing: bool = False) -> None:
+        self.tried = tried
+        self.failing = failing
+        self.asked: list[str] = []
+        self.folder = Path()
+
+    def __call__(self, trials: Sequence[Trial], folder: Path, models: Path | None) -> Iterator[Tried]:
+        self.asked = [one.title for one in trials]
+        self.folder = folder
+        yield from self.tried
+        if self.failing:
+            raise EnvironmentFailure("broker-1 did not start", hint="see log.txt")
+
+
+@pytest.fixture
+def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def stand(*tried: Tried, failing: bool = False) -> Runs:
+        runs = Runs(*tried, failing=failing)
+        monkeypatch.setattr(real, "_run", runs)
+        return runs
+
+    return stand
+
+
+def test_explained_differences_are_well(run: Any, stand: Any) -> None:
+    runs = stand(tried_acks_1(), tried_in_flight())
+    done = run("reproduce", "--real")
+    assert done.exit_code == 0
+    assert runs.asked == [one.title for one in TRIALS]
+    assert done.stdout.splitlines()[0] == "kafka"
+    assert done.stdout.splitlines()[-1] == (
+        "2 configurations: 2 of 4 verdicts agree, 1 differs (explained), 1 not observable"
+    )
+    assert not runs.folder.exists(), "nobody asked to keep it"
+
+
+def test_an_unexplained_difference_is_a_finding(run: Any, stand: Any) -> None:
+    stand(tried_acks_all())
+    done = run("reproduce", "--real", "kafka")
+    assert done.exit_code == 1
+    assert "nothing explains the difference" in done.stdout
+
+
+def test_json_and_page(run: Any, stand: Any, tmp_path: Path) -> None:
+    runs = stand(tried_in_flight())
+    page = tmp_path / "page.html"
+    done = run("reproduce", "--real", "nsq", "--trial", "in-flight", "--json", "--html", page)
+    assert done.exit_code == 0
+    assert [one["trial"] for one in json.loads(done.stdout)["trials"]] == ["in-flight"]
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert runs.asked == ["nsq in-flight"]
+
+
+def test_recordings_are_kept_on_request(run: Any, stand: Any, tmp_path: Path) -> None:
+    runs = stand(tried_in_flight())
+    assert run("reproduce", "--real", "--keep", tmp_path / "kept").exit_code == 0
+    assert runs.folder == tmp_path / "kept"
+
+
+def test_what_was_tried_before_a_failure_is_shown(run: Any, stand: Any) -> None:
+    stand(tried_in_flight(), failing=True)
+    done = run("reproduce", "--real")
+    assert done.exit_code == 3
+    assert "1 configuration: 1 of 1 verdict agree" in done.stdout
+    assert done.stderr == "error: broker-1 did not start\nhint: see log.txt\n"
+
+
+def test_wrong_requests(run: Any, stand: Any, tmp_path: Path) -> None:
+    runs = stand()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for arguments, told in (
+        (("--trial", "acks-1"), "add --real"),
+        (("--real", "kafak"), "did you mean `kafka`?"),
+        (("--real", "nsq", "--trial", "acks-1"), "no trial of nsq is called `acks-1`"),
+        (("--real", "--keep", tmp_path), "name a new folder"),
+    ):
+        done = run("reproduce", *arguments)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert told in done.stderr
+    assert runs.asked == []

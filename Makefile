@@ -14,7 +14,7 @@ JOBS_MAX ?= 4
 help:
 	@echo "make demo      prove, run and audit in a few minutes; writes report.html"
 	@echo "make test      run all tests that need only Python"
-	@echo "make simulate  run the Kabis simulations with ten times as many seeds"
+	@echo "make simulate  run the Kabis simulations and damaged messages, ten times as many"
 	@echo "make kills     run real Kabis clusters through 200 rounds of kill -9"
 	@echo "make check     check format, lint, types, layers and house rules"
 	@echo "make format    format the code and fix what the linter can fix"
@@ -46,7 +46,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -m "not long and not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX) --durations=15
 
 simulate: $(READY)
-	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)
+	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/fuzz tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)
 
 kills: $(READY)
 	VERISTREAM_KILL_ROUNDS=200 $(BIN)/python -m pytest -q tests/kabis/kills --log-cli-level=INFO

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 import pytest
@@ -33,6 +34,8 @@ from tests.kabis.strategies import patient
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer, domain_tag
 
 EACH = pytest.mark.parametrize("name", DECODERS)
+HUGE_EXAMPLES = int(os.environ.get("VERISTREAM_SEEDS", "200")) // 50
+"""Each is tried with a huge length at every place, so few of them take long."""
 
 
 def test_every_kind_of_value_that_is_decoded_is_here() -> None:
@@ -113,7 +116,7 @@ def test_a_huge_length_costs_neither_memory_nor_steps(name: str, data: st.DataOb
 @pytest.mark.long
 @EACH
 @given(data=st.data())
-@settings(patient, max_examples=10)
+@settings(patient, max_examples=HUGE_EXAMPLES)
 def test_a_huge_length_costs_neither_memory_nor_steps_at_length(name: str, data: st.DataObject) -> None:
     whole = data.draw(DECODERS[name].encodings)
     try_huge(DECODERS[name], whole, range(len(whole) - 3))

@@ -98,6 +98,19 @@ def test_a_bug(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_jso
         assert done.stdout == ""
 
 
+def test_too_little_memory(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(library, "audit", fail)
+    done = run("audit", record(tmp_path / "h", LOST), "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["error"] == {
+        "message": "out of memory",
+        "hint": "record into more buckets, or audit on a cluster with --master",
+    }
+
+
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     import subprocess
 

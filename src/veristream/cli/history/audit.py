@@ -120,12 +120,17 @@ def _exit_of(found: Audit) -> Exit:
 def _told_as(as_json: bool) -> Iterator[None]:
     """Prints an error as JSON, too, if that is asked for; a bug ends with a code of its own."""
     try:
-        yield
+        try:
+            yield
+        except MemoryError as error:
+            raise EnvironmentFailure(
+                "out of memory", "record into more buckets, or audit on a cluster with --master"
+            ) from error
     except (ModelError, EnvironmentFailure) as error:
         if as_json:
             _print_error(error.message, error.hint)
         raise
-    except (typer.Exit, MemoryError):
+    except typer.Exit:
         raise
     except Exception as error:
         traceback.print_exc()

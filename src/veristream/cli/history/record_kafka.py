@@ -124,10 +124,10 @@ def kafka(
             read_settings(read_pairs(set_)),
             read_cluster(bootstrap) if bootstrap else None,
         )
-        _record(to, lambda tell: record_kafka(to, request, tell))
+        run_recording(to, lambda tell: record_kafka(to, request, tell))
 
 
-def _record(to: Path, work: Callable[[Callable[[str], None]], int]) -> None:
+def run_recording(to: Path, work: Callable[[Callable[[str], None]], int]) -> None:
     """Runs what records, and tells where the history is and what to do with it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: brokers must not be left
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +9,13 @@ import typer
 
 from veristream.cli.failure import failures
 from veristream.cli.history.record_kafka import (
-    INTERRUPTED,
     RateOption,
     SecondsOption,
     SeedOption,
     ToOption,
-    showing,
+    run_recording,
 )
+from veristream.errors import EnvironmentFailure
 
 UrlOption = Annotated[
     list[str] | None,
@@ -101,10 +100,15 @@ def rabbitmq(
     """
     with failures():
         from veristream.cli.broker import read_settings as read_pairs
-        from veristream.recording.faults import read_kinds
-        from veristream.recording.rabbitmq.record import Request, record_rabbitmq
-        from veristream.recording.rabbitmq.settings import read_settings
 
+        try:
+            from veristream.recording.faults import read_kinds
+            from veristream.recording.rabbitmq.record import Request, record_rabbitmq
+            from veristream.recording.rabbitmq.settings import read_settings
+        except ModuleNotFoundError as missing:
+            raise EnvironmentFailure(
+                f"recording RabbitMQ needs {missing.name}", "pip install 'veristream[rabbitmq,spark]'"
+            ) from missing
         flat = {
             "queue.kind": queue,
             "client.persistent": str(persistent).lower(),
@@ -115,13 +119,4 @@ def rabbitmq(
         request = Request(
             read_kinds(faults), seconds, rate, nodes, seed, read_settings(flat), tuple(url or ())
         )
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nodes must not be left
-        try:
-            with showing() as tell:
-                events = record_rabbitmq(to, request, tell)
-        except KeyboardInterrupt:
-            if (to / "history.json").exists():
-                typer.echo(f"interrupted: {to} is a history, but not complete", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        typer.echo(f"{events:,} events in {to}")
-        typer.echo(f"audit them with: veristream audit {to}")
+        run_recording(to, lambda tell: record_rabbitmq(to, request, tell))

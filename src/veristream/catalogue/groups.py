@@ -16,7 +16,9 @@ EXCLUSIVE = Entry(
     ),
     (
         Evidence(
-            "Kafka", "one_member_holds", ("kafka_auto_commit", "kafka_manual_commit", "kafka_no_pause")
+            "Kafka",
+            "one_member_holds",
+            ("kafka_auto_commit", "kafka_auto_commit_no_pause", "kafka_manual_commit", "kafka_no_pause"),
         ),
         Evidence("Kafka", "System() |= []NoForeignData", ("kafka", "kafka_failover")),
         Evidence("Kabis", "one_owner_a_generation", ("kabis_groups", "kabis_groups_coordinator")),
@@ -36,7 +38,13 @@ FORWARD = Entry(
         Evidence(
             "Kafka",
             "commits_never_move_back",
-            ("kafka_auto_commit", "kafka_manual_commit", "kafka_no_pause", "kafka_unfenced"),
+            (
+                "kafka_auto_commit",
+                "kafka_auto_commit_no_pause",
+                "kafka_manual_commit",
+                "kafka_no_pause",
+                "kafka_unfenced",
+            ),
         ),
         Evidence(
             "Kabis",
@@ -70,7 +78,11 @@ BOUNDED = Entry(
             "in_flight_is_bounded",
             ("rabbitmq_persistent", "rabbitmq_mirrored", "rabbitmq_quorum", "rabbitmq_requeue"),
         ),
-        Evidence("NSQ", "in_flight_is_bounded", ("nsq_memory", "nsq_disk", "nsq_timeout", "nsq_stopped")),
+        Evidence(
+            "NSQ",
+            "in_flight_is_bounded",
+            ("nsq_memory", "nsq_disk", "nsq_wire", "nsq_timeout", "nsq_stopped", "nsq_overflow"),
+        ),
         Evidence("NSQ", "System() |= [] FlowControl", ("nsq", "nsq_asked_again", "nsq_shared_channel")),
         Evidence("NSQ", "System() |= [] RdyInRange", ("nsq", "nsq_shared_channel")),
     ),

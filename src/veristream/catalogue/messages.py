@@ -20,7 +20,7 @@ DELIVERED = Entry(
         ),
         Promise(
             "NSQ",
-            "--mem-queue-size=0 --sync-every=1; otherwise only while nsqd is not killed",
+            "while nsqd is not killed; with --mem-queue-size=0 --sync-every=1, all but what is under way",
         ),
         Promise("Kabis", "every validated topic, while at most f of 3f + 1 parties lie"),
     ),
@@ -28,7 +28,15 @@ DELIVERED = Entry(
         Evidence(
             "Kafka",
             "acknowledged_is_stored",
-            ("kafka_acks_all", "kafka_acks_1", "kafka_acks_0", "kafka_one_in_sync", "kafka_unclean"),
+            (
+                "kafka_acks_all",
+                "kafka_acks_1",
+                "kafka_acks_0",
+                "kafka_one_in_sync",
+                "kafka_unclean",
+                "kafka_not_idempotent",
+                "kafka_one_in_flight",
+            ),
         ),
         Evidence("Kafka", "System() |= []AckedIsStored", ("kafka", "kafka_failover")),
         Evidence("Kafka", "SystemCrash() |= []AckedIsStored", ("kafka",)),
@@ -48,7 +56,15 @@ DELIVERED = Entry(
         Evidence(
             "NSQ",
             "acknowledged_is_delivered",
-            ("nsq_memory", "nsq_disk", "nsq_synced", "nsq_timeout", "nsq_stopped"),
+            (
+                "nsq_memory",
+                "nsq_disk",
+                "nsq_synced",
+                "nsq_wire",
+                "nsq_timeout",
+                "nsq_stopped",
+                "nsq_overflow",
+            ),
         ),
         Evidence("NSQ", "System() |= <> Reachability", ("nsq_existing_channels", "nsq_all_channels")),
         Evidence(
@@ -77,7 +93,13 @@ PROCESSED = Entry(
         Evidence(
             "Kafka",
             "committed_is_processed",
-            ("kafka_auto_commit", "kafka_manual_commit", "kafka_no_pause", "kafka_unfenced"),
+            (
+                "kafka_auto_commit",
+                "kafka_auto_commit_no_pause",
+                "kafka_manual_commit",
+                "kafka_no_pause",
+                "kafka_unfenced",
+            ),
         ),
     ),
     {"unprocessed": "a commit covers a message that no member of the group said it had processed"},
@@ -98,7 +120,17 @@ ONCE = Entry(
         Promise("Kabis", "every validated topic: producers sign sequence numbers"),
     ),
     (
-        Evidence("Kafka", "stored_once", ("kafka_acks_all", "kafka_not_idempotent", "kafka_one_in_flight")),
+        Evidence(
+            "Kafka",
+            "stored_once",
+            (
+                "kafka_acks_all",
+                "kafka_one_in_sync",
+                "kafka_unclean",
+                "kafka_not_idempotent",
+                "kafka_one_in_flight",
+            ),
+        ),
         Evidence("Kafka", "System_FakingP() reaches Stored_Twice", ("kafka_secured",), bad=True),
         Evidence("Kafka", "System_P() reaches Stored_Twice", ("kafka_secured_unnumbered",), bad=True),
         Evidence(
@@ -118,7 +150,9 @@ ONCE = Entry(
             ("rabbitmq_queue", "rabbitmq_queue_repaired", "rabbitmq_confirms"),
         ),
         Evidence(
-            "NSQ", "delivered_once", ("nsq_memory", "nsq_disk", "nsq_synced", "nsq_timeout", "nsq_stopped")
+            "NSQ",
+            "delivered_once",
+            ("nsq_memory", "nsq_disk", "nsq_synced", "nsq_timeout", "nsq_stopped", "nsq_overflow"),
         ),
         Evidence("NSQ", "System() |= [] !duplicate", ("nsq",)),
         Evidence("NSQ", "System() |= [] OncePerChannel", ("nsq_shared_channel",)),
@@ -148,7 +182,9 @@ ORDER = Entry(
     ),
     (
         Evidence(
-            "Kafka", "stored_in_order", ("kafka_acks_all", "kafka_not_idempotent", "kafka_one_in_flight")
+            "Kafka",
+            "stored_in_order",
+            ("kafka_acks_all", "kafka_one_in_sync", "kafka_not_idempotent", "kafka_one_in_flight"),
         ),
         Evidence("Kafka", "System() |= []Ordered", ("kafka", "kafka_newest", "kafka_failover")),
         Evidence("Kafka", "System() |= []Sequentiality", ("kafka",)),
@@ -162,7 +198,11 @@ ORDER = Entry(
             _IN_ORDER,
             ("rabbitmq_queue_one_producer", "rabbitmq_queue_repaired"),
         ),
-        Evidence("NSQ", "delivered_in_order", ("nsq_memory", "nsq_disk", "nsq_synced", "nsq_timeout")),
+        Evidence(
+            "NSQ",
+            "delivered_in_order",
+            ("nsq_memory", "nsq_disk", "nsq_synced", "nsq_timeout", "nsq_stopped"),
+        ),
         Evidence("NSQ", "System() reaches Reordered", ("nsq",), bad=True),
         Evidence(
             "Kabis", "validating_first_in_first_out", ("kabis_guarantees", "kabis_guarantees_byzantine")

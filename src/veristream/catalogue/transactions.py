@@ -10,6 +10,7 @@ _BEFORE_AND_AFTER = (
     "transactions_verified",
     "transactions",
     "transactions_any_epoch",
+    "transactions_read_uncommitted",
 )
 
 ABORTED = Entry(
@@ -66,7 +67,7 @@ FENCED = Entry(
         Evidence(
             "Kafka",
             "fenced_never_commits",
-            ("transactions_before", "transactions", "transactions_failover"),
+            ("transactions_before", "transactions_verified", "transactions", "transactions_failover"),
         ),
         Evidence("Kafka", "epoch_has_one_holder", ("transactions_before", "transactions")),
         Evidence("Kafka", "pair_held_once", ("init_pid",)),

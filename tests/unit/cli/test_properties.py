@@ -14,7 +14,7 @@ def test_the_list(run: Any) -> None:
         "  acknowledged means delivered",
     ]
     assert lines.count("on models only:") == 1
-    assert "      models of Kafka: 1 prove it, 3 refute it" in lines  # aborted is never read
+    assert "      models of Kafka: 1 prove it, 4 refute it" in lines  # aborted is never read
 
 
 def test_one_property(run: Any, golden: Any) -> None:

@@ -35,12 +35,13 @@ def test_a_trial_names_what_exists(trial: Trial) -> None:
 def test_a_pair_is_one_that_the_catalogue_joins(trial: Trial) -> None:
     """So the two verdicts are of one property, and `holds` proves it."""
     joined = {
-        (entry.name, evidence.property)
+        (entry.name, evidence.property, model)
         for entry in ENTRIES
         for evidence in entry.evidence
+        for model in evidence.models
         if evidence.system == SYSTEMS[trial.broker] and not evidence.bad
     }
-    assert [one for one in trial.pairs if (one.property, one.model_property) not in joined] == []
+    assert [one for one in trial.pairs if (one.property, one.model_property, one.model) not in joined] == []
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda one: one.title)

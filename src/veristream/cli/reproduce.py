@@ -60,8 +60,14 @@ KeepOption = Annotated[
     typer.Option("--keep", metavar="FOLDER", help="With --real: keep the recordings in this folder."),
 ]
 
+OF_SEARCHES = (
+    "engine", "master", "parts", "spill", "workers", "max_states", "max_seconds", "max_memory_mib",
+)  # fmt: skip
+"""The options that mean nothing to real brokers."""
+
 
 def reproduce(
+    context: typer.Context,
     names: NameArguments = None,
     real: RealOption = False,
     trial: TrialOptions = None,
@@ -97,7 +103,8 @@ def reproduce(
                2 a model or an option is wrong, 3 the environment failed.
     """
     if real or trial or keep is not None:
-        run_real(Asked(real, names or (), trial or (), keep, models, as_json, html_page))
+        asked = Asked(real, names or (), trial or (), keep, models, as_json, html_page)
+        run_real(asked, [name for name in OF_SEARCHES if _is_given(context, name)])
         return
     with failures():
         spark = read_spark(engine, SparkOptions(master, parts, spill=spill))
@@ -119,3 +126,9 @@ def reproduce(
         if all(one.as_expected for one in reproductions):
             return
         raise typer.Exit(Exit.MODEL_WRONG if faults_of(results) else Exit.VIOLATED)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option was given, be it with its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

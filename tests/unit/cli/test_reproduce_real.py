@@ -95,6 +95,8 @@ def test_wrong_requests(run: Any, stand: Any, tmp_path: Path) -> None:
         (("--real", "kafak"), "did you mean `kafka`?"),
         (("--real", "nsq", "--trial", "acks-1"), "no trial of nsq is called `acks-1`"),
         (("--real", "--keep", tmp_path), "name a new folder"),
+        (("--real", "--workers", 1), "--workers belongs to searches"),
+        (("--real", "--engine", "local"), "--engine belongs to searches"),
     ):
         done = run("reproduce", *arguments)
         assert (done.exit_code, done.stdout) == (2, "")

@@ -32,11 +32,20 @@ class Asked:
     html_page: Path | None = None
 
 
-def run_real(asked: Asked) -> None:
-    """Runs the trials, prints the table, and exits with 1 if a difference has no explanation."""
+def run_real(asked: Asked, of_searches: Sequence[str] = ()) -> None:
+    """Runs the trials, prints the table, and exits with 1 if a difference has no explanation.
+
+    Raises ModelError if options `of_searches` were given.
+    """
     with failures():
         if not asked.real:
             raise ModelError("--trial and --keep belong to real brokers", hint="add --real")
+        if of_searches:
+            option = "--" + of_searches[0].replace("_", "-")
+            raise ModelError(
+                f"{option} belongs to searches, and real brokers are not searched",
+                hint="leave it out, or leave out --real",
+            )
         from veristream.trials.listed import find_trials
 
         trials = find_trials(asked.brokers, asked.trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,15 +46,27 @@ def publish(nodes: NsqNodes, name: str, topic: str, count: int) -> None:
         connection.close()
 
 
+def wait_in_channel(nodes: NsqNodes, count: int) -> None:
+    """Waits until the channel has all messages: one on its way from the topic is on no disk."""
+    deadline_s = time.monotonic() + 10
+    while (depth := depth_of_channel(nodes)) != count and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert depth == count
+
+
+def depth_of_channel(nodes: NsqNodes) -> int:
+    found = nodes.depths("nsqd-1", "orders")
+    return 0 if found is None else found.channels["billing"].depth
+
+
 def test_what_is_on_disk_is_there_after_a_kill(nodes: NsqNodes) -> None:
     nodes.create_channel("nsqd-1", "orders", "billing")
     publish(nodes, "nsqd-1", "orders", 5)
+    wait_in_channel(nodes, 5)
     nodes.kill("nsqd-1")
     assert "nsqd-1" not in nodes.find()
     assert nodes.start() == ["nsqd-1"]
-    found = nodes.depths("nsqd-1", "orders")
-    assert found is not None
-    assert found.depth + found.channels["billing"].depth == 5
+    wait_in_channel(nodes, 5)
     assert nodes.depths("nsqd-2", "orders") is None
 
 

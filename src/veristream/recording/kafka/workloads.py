@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -49,8 +50,8 @@ Make = Callable[[Plan], dict[str, Work]]
 
 
 def payload(number: int) -> bytes:
-    """Returns the bytes of a message, which differ from those of others."""
-    return (b"%d " % number * SIZE)[:SIZE]
+    """Returns the bytes of a message, which differ from those of all others: a log shows no headers."""
+    return (b"%d %b " % (number, token_hex(8).encode()) * SIZE)[:SIZE]
 
 
 def new_topic(name: str) -> str:

@@ -50,10 +50,10 @@ def import_history(
                     clients[0], recording, as_json, chosen.incomplete, chosen.transactions
                 )
             case RecordingKind.KAFKA_CLIENT:
-                from veristream.history.foreign.kafka.dump import read_dump
+                from veristream.history.foreign.kafka.dump import read_dumps
                 from veristream.history.foreign.kafka.recording import import_clients
 
-                dumps = [read_dump(path) for path, kind in found if kind is RecordingKind.KAFKA_LOG]
+                dumps = read_dumps([path for path, kind in found if kind is RecordingKind.KAFKA_LOG])
                 manifest = import_clients(clients, recording, dumps, chosen.one_host, chosen.incomplete)
             case _:
                 from veristream.history.foreign.kabis import import_chain

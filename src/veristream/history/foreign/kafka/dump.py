@@ -10,14 +10,14 @@ The tool prints the keys of headers but not their values, so messages are known 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from veristream.errors import ModelError
 from veristream.history.foreign.json import read_lines
-from veristream.history.foreign.kafka.lines import LOGGED
+from veristream.history.foreign.kafka.lines import LOGGED, name_files
 
 _DUMPING: Final = re.compile(r"Dumping (.+)")
 _START: Final = re.compile(r"Log starting offset: (\d{1,18})")
@@ -97,6 +97,12 @@ def read_dump(path: Path) -> Dump:
     for line, text in _whole_lines(path):
         reader.take(line, text)
     return reader.finish()
+
+
+def read_dumps(paths: Sequence[Path]) -> tuple[Dump, ...]:
+    """Reads dumps of several brokers, whose names differ then."""
+    names = name_files(paths)
+    return tuple(replace(read_dump(path), name=names[path]) for path in paths)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:

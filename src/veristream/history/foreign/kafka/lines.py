@@ -7,7 +7,7 @@ lines do are left out. Everything else must be an event.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -97,3 +97,13 @@ def read_client(path: Path) -> Iterator[Line]:
         yield line
     if not any_event:
         raise ModelError(f"`{path}` contains no event", hint="name the output of a client that has run")
+
+
+def name_files(paths: Iterable[Path]) -> dict[Path, str]:
+    """Returns a name for each file: its stem, with as many folders as it takes to tell it from others."""
+    paths = list(paths)
+    for depth in range(1, 64):
+        names = {path: "/".join((*path.parent.parts, path.stem)[-depth:]) for path in paths}
+        if len(set(names.values())) == len(paths):
+            return names
+    raise ModelError(f"`{paths[0]}` is named twice", hint="name each file once")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from veristream.history.foreign.kafka import consumer, producer
 from veristream.history.foreign.kafka.clients import Clients
 from veristream.history.foreign.kafka.consumer import Consumer
 from veristream.history.foreign.kafka.dump import Dump
-from veristream.history.foreign.kafka.lines import Line, read_client
+from veristream.history.foreign.kafka.lines import Line, name_files, read_client
 from veristream.history.foreign.kafka.producer import Producer
 from veristream.history.foreign.kafka.view import BrokerLog, Fate, current_log, digest_of, view_logs
 from veristream.history.foreign.recording import Recording
@@ -34,7 +34,7 @@ def import_clients(
     begin_ms = min(_first_time(path) for path in paths)
     clients = Clients(recording, begin_ms, ONE_HOST if one_host else "", incomplete)
     producers = [path for path in paths if _is_producer(path)]
-    names = _names(paths)
+    names = name_files(paths)
     all_sends = True
     for path in producers:
         all_sends &= Producer(clients, names[path]).take(read_client(path))
@@ -94,16 +94,6 @@ def _add_log(
                 digest=digest_of(stored.record.payload),
             )  # fmt: skip
     clients.coverage.reach(process, place, broker_log.stable_end)
-
-
-def _names(paths: Iterable[Path]) -> dict[Path, str]:
-    """Returns a name for each file: its stem, with as many folders as it takes to tell it from others."""
-    paths = list(paths)
-    for depth in range(1, 64):
-        names = {path: "/".join((*path.parent.parts, path.stem)[-depth:]) for path in paths}
-        if len(set(names.values())) == len(paths):
-            return names
-    raise ModelError(f"`{paths[0]}` is named twice", hint="name each file once")
 
 
 def _first_time(path: Path) -> int:

@@ -239,21 +239,22 @@ def audit(
     properties: Sequence[str] = (),
     master: str | None = None,
     timeline: bool = False,
+    logs: Sequence[str | Path] = (),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """Returns what a recorded history says of the named properties, or of all; raises ModelError.
 
     With `master`, the work is done on that Spark cluster. With `timeline`, messages are counted over time.
-    `tell` is called with the current step.
+    With `logs`, dumps of Kafka brokers' logs, it says why messages are lost. `tell` is called with the
+    current step.
     """
     from veristream.history.job.run import Options, audit_folder
     from veristream.history.properties import Property as Checked
 
     known = {str(one): one for one in Checked}
     asked = find_named(properties, known, NOWHERE, "an audit") if properties else list(known)
-    return audit_folder(
-        Path(path), [known[name] for name in asked], Options(master, timeline), tell, str(path)
-    )
+    options = Options(master, timeline, logs=tuple(map(Path, logs)))
+    return audit_folder(Path(path), [known[name] for name in asked], options, tell, str(path))
 
 
 def reproduce(

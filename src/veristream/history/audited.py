@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from veristream.history.manifest import Manifest
-from veristream.history.verdicts import Judgement
+from veristream.history.verdicts import Anomaly, Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Timeline:
 class Audit:
     """A history, as it was named, with the number of its events and the judgements in the order asked for.
 
-    `timeline` is None unless it was asked for.
+    `timeline` is None unless it was asked for. `attributions` says why messages of witnesses are lost, from
+    the logs of brokers; it is None unless they were given.
     """
 
     history: str
@@ -37,3 +39,4 @@ class Audit:
     events: int
     judgements: tuple[Judgement, ...]
     timeline: Timeline | None = None
+    attributions: Mapping[Anomaly, str] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.history.job.recorded import record
 from veristream import library
 from veristream.cli.history import audit as verb
+from veristream.history.manifest import Stream
 from veristream_testing.histories.notation import history
 
 HELD = history("a>1@0 b<a1@0 bE0-1")
@@ -58,6 +60,44 @@ def test_page(run: Any, tmp_path: Path) -> None:
     assert "Messages acknowledged to producers" in text
     assert "<svg" in text
     assert "no reader received it" in text
+
+
+def test_dumps_of_logs(run: Any, tmp_path: Path) -> None:
+    of = replace(LOST, manifest=replace(LOST.manifest, source="kafka", streams=(Stream("t"),)))
+    folder, page = record(tmp_path / "h", of), tmp_path / "audit.html"
+    dump = tmp_path / "broker-1.txt"
+    dump.write_text(
+        "Dumping /data/t-0/00000000000000000009.log\nLog starting offset: 9\n", encoding="utf-8"
+    )
+    why = "offset 1 was acknowledged, and the log begins at offset 9: it was deleted"
+    done = run("audit", folder, "--log", dump, "--html", page)
+    assert done.exit_code == 1
+    assert f"brokers' logs: {why}\n" in done.stdout
+    assert why in page.read_text(encoding="utf-8")
+    results = json.loads(run("audit", folder, "--log", dump, "--json").stdout)["results"]
+    assert [one["attribution"] for one in results[0]["anomalies"]] == [why]
+    results = json.loads(run("audit", folder, "--json").stdout)["results"]
+    assert ["attribution" in one for one in results[0]["anomalies"]] == [False]
+
+
+@pytest.mark.parametrize(
+    ("dump", "told"),
+    [
+        (None, "does not exist"),
+        ("hello\n", "is no recording that Veristream knows"),
+        ("Dumping /data/u-0/00000000000000000000.log\nLog starting offset: 0\n", "no log of a topic of"),
+        ("Dumping /data/t-0/00000000000000000000.log\n", "ends before the log of its last segment"),
+    ],
+)
+def test_a_wrong_dump(run: Any, tmp_path: Path, dump: str | None, told: str) -> None:
+    of = replace(LOST, manifest=replace(LOST.manifest, source="kafka", streams=(Stream("t"),)))
+    path = tmp_path / "broker-1.txt"
+    if dump is not None:
+        path.write_text(dump, encoding="utf-8")
+    done = run("audit", record(tmp_path / "h", of), "--log", path, "--json")
+    assert done.exit_code == 2
+    assert told in json.loads(done.stdout)["error"]["message"]
+    assert str(path) in done.stderr
 
 
 def test_a_page_in_no_folder(run: Any, tmp_path: Path) -> None:

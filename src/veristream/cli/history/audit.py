@@ -46,6 +46,15 @@ MasterOption = Annotated[
         " or Spark on this machine for a history of 30 million events]",
     ),
 ]
+LogOptions = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--log",
+        metavar="DUMP",
+        help="What kafka-dump-log.sh --print-data-log printed of a Kafka broker: say from it why messages"
+        " are lost. May be repeated, once for each broker.",
+    ),
+]
 HtmlOption = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Also write an HTML page, with witnesses as charts."),
@@ -54,8 +63,9 @@ HtmlOption = Annotated[
 
 def audit(
     history: HistoryPath,
-    master: MasterOption = None,
     names: PropertyOptions = None,
+    logs: LogOptions = None,
+    master: MasterOption = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
 ) -> None:
@@ -69,6 +79,7 @@ def audit(
     veristream audit history --property order --property 'at most once'
     veristream audit history --html audit.html
     veristream audit history --json | jq '.results[] | select(.verdict == "violated")'
+    veristream audit kafka-history --log broker-1.txt --log broker-2.txt
     veristream audit /shared/history --master spark://HOST:7077
 
     On a Spark cluster, HISTORY must be on a path that all machines share.
@@ -79,7 +90,7 @@ def audit(
     with failures(), _told_as(as_json):
         if html is not None and not html.resolve().parent.is_dir():
             raise ModelError(f"the folder of {html} does not exist", hint="--html needs a file to write")
-        found = _audit(history, names or [], master, html is not None)
+        found = _audit(history, names or [], logs or [], master, html is not None)
         from veristream.history.report import html as page
         from veristream.history.report import json as document
         from veristream.history.report import text
@@ -89,13 +100,17 @@ def audit(
         raise typer.Exit(_exit_of(found))
 
 
-def _audit(history: Path, names: list[str], master: str | None, with_timeline: bool) -> Audit:
+def _audit(
+    history: Path, names: list[str], logs: list[Path], master: str | None, with_timeline: bool
+) -> Audit:
     from veristream import library
     from veristream.cli.progress import telling_steps
 
     logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs the call that Ctrl-C interrupts
     with telling_steps(_tasks) as tell:
-        return library.audit(history, properties=names, master=master, timeline=with_timeline, tell=tell)
+        return library.audit(
+            history, properties=names, master=master, timeline=with_timeline, logs=logs, tell=tell
+        )
 
 
 def _tasks() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -27,11 +27,15 @@ than it takes to start a Spark session and its first job."""
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to audit: the Spark master, if one is named, and whether to count messages over time."""
+    """How to audit: the Spark master, if one is named, and whether to count messages over time.
+
+    `logs` are dumps of Kafka brokers' logs, from which the audit says why messages are lost.
+    """
 
     master: str | None = None
     with_timeline: bool = False
     rows_here: int = ROWS_HERE
+    logs: tuple[Path, ...] = ()
 
 
 def silent(text: str) -> None:
@@ -49,15 +53,19 @@ def audit_folder(
 
     Raises ModelError if it is wrong. `name` is what it is called.
     """
+    from veristream.history.foreign.kafka.losses import attribute_all, read_logs
+
     with _as_history(folder, options, tell) as history:
         layout = read_layout(history, read_manifest(history))
+        view = read_logs(options.logs, layout.manifest) if options.logs else None
         engine = _choose(layout, options, tell)
         shared = not isinstance(engine, Here)
         if layout.manifest.buckets == 0:
             tell("sorting into buckets")
         with in_buckets(layout, engine, shared) as in_order:
             found = audit(name or str(folder), in_order, asked, engine, tell, options.with_timeline)
-    return Audit(found.history, layout.manifest, found.events, found.judgements, found.timeline)
+    attributions = None if view is None else attribute_all(found.judgements, view)
+    return replace(found, manifest=layout.manifest, attributions=attributions)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from veristream.history.report.sequence import draw_sequence
 from veristream.history.report.words import (
     show_time,
     summary,
+    tell_attribution,
     tell_incident,
     tell_notes,
     tell_verdicts,
@@ -36,7 +37,9 @@ def show_audit(audit: Audit) -> Iterator[Markup]:
     for judgement in audit.judgements:
         for witness in judgement.witnesses:
             chart = scroll(draw_sequence(witness, audit.manifest))
-            yield fold(witness_title(judgement, witness), chart)
+            why = tell_attribution(audit, witness)
+            told = (text("p", why),) if why else ()
+            yield fold(witness_title(judgement, witness), *told, chart)
     yield from _course(audit)
     yield from _settings(audit.manifest)
 

@@ -22,28 +22,30 @@ def render_audit(audit: Audit) -> str:
         "history": audit.history,
         "source": audit.manifest.source,
         "events": audit.events,
-        "results": [_result(one, audit.manifest) for one in audit.judgements],
+        "results": [_result(one, audit) for one in audit.judgements],
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _result(judgement: Judgement, manifest: Manifest) -> dict[str, Any]:
+def _result(judgement: Judgement, audit: Audit) -> dict[str, Any]:
     return {
         "property": judgement.property,
         "verdict": str(judgement.word),
         "reason": judgement.reason,
         "operations": judgement.operations,
         "counts": dict(judgement.counts),
-        "anomalies": [_witness(one, manifest) for one in judgement.witnesses],
+        "anomalies": [_witness(one, audit) for one in judgement.witnesses],
         "notes": dict(judgement.notes),
     }
 
 
-def _witness(witness: Witness, manifest: Manifest) -> dict[str, Any]:
+def _witness(witness: Witness, audit: Audit) -> dict[str, Any]:
+    manifest, why = audit.manifest, (audit.attributions or {}).get(witness.anomaly)
     identity = _named(_numbers(witness.anomaly, ("kind",)), manifest)
     return {
         "kind": witness.anomaly.kind,
         "told": witness.told,
+        **({"attribution": why} if why else {}),
         **identity,
         "operations": [_event(one, manifest) for one in witness.events],
     }

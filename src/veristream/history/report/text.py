@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from veristream.history.audited import Audit
 from veristream.history.report.chart import render_chart
-from veristream.history.report.words import summary, tell_notes, tell_verdicts, witness_title
+from veristream.history.report.words import (
+    summary,
+    tell_attribution,
+    tell_notes,
+    tell_verdicts,
+    witness_title,
+)
 from veristream.history.verdicts import Judgement, Word
 from veristream.report.text import PLAIN, Look
 
@@ -30,7 +36,8 @@ def render_audit(audit: Audit, look: Look = PLAIN) -> str:
 def _witnesses(audit: Audit, look: Look) -> Iterator[str]:
     for judgement in audit.judgements:
         for witness in judgement.witnesses:
-            yield textwrap.fill(witness_title(judgement, witness), look.width)
+            told = (witness_title(judgement, witness), tell_attribution(audit, witness))
+            yield "\n".join(textwrap.fill(each, look.width) for each in told if each)
             yield render_chart(witness, audit.manifest, look.marks, look.width)
 
 

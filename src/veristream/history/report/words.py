@@ -166,6 +166,12 @@ def witness_title(judgement: Judgement, witness: Witness) -> str:
     return f"{judgement.property}, {kind}{among}: {witness.told}"
 
 
+def tell_attribution(audit: Audit, witness: Witness) -> str:
+    """Says why a message is lost, if logs of brokers were given; else empty."""
+    why = (audit.attributions or {}).get(witness.anomaly, "")
+    return f"brokers' logs: {why}" if why else ""
+
+
 def tell_notes(judgement: Judgement) -> str:
     """Says what is legal and worth knowing; empty if there is nothing."""
     return ", ".join(f"{count:,} {kind}" for kind, count in judgement.notes.items())

@@ -199,7 +199,7 @@ def test_a_workload_survives_kills_and_pauses(tmp_path: Path) -> None:
         plan=Plan(channels=("billing", "audit"), batch=3),
         faults=("kill", "pause"),
         seconds=6,
-        rate=20,
+        rate=120,
         seed=7,
     )
     record_nsq(tmp_path / "h", settings)

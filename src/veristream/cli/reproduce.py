@@ -47,17 +47,25 @@ RealOption = Annotated[
     bool,
     typer.Option(
         "--real",
-        help="Run kafka, rabbitmq and nsq on this machine, with faults, and put what they did beside the"
+        help="Run kafka, rabbitmq and nsq on this machine, with faults, and compare what they did with the"
         " verdicts of the models.",
     ),
 ]
 TrialOptions = Annotated[
     list[str] | None,
-    typer.Option("--trial", metavar="TRIAL", help="With --real: only this configuration. May be repeated."),
+    typer.Option(
+        "--trial",
+        metavar="TRIAL",
+        help="With --real: only this configuration, such as acks-1. May be repeated.",
+    ),
 ]
 KeepOption = Annotated[
     Path | None,
-    typer.Option("--keep", metavar="FOLDER", help="With --real: keep the recordings in this folder."),
+    typer.Option(
+        "--keep",
+        metavar="FOLDER",
+        help="With --real: keep the recordings in this folder, which must be empty or new.",
+    ),
 ]
 
 OF_SEARCHES = (
@@ -89,6 +97,9 @@ def reproduce(
     A known model is a folder with a model and an expected.toml, which says where the model was published
     and lists the expected verdict of each property, with the number of states if it is known.
 
+    With --real, brokers run under the settings of the models instead: each configuration is a trial, whose
+    recording is audited.
+
     \b
     veristream reproduce                       check every known model
     veristream reproduce philosophers          check one of them
@@ -98,9 +109,8 @@ def reproduce(
     veristream reproduce --real nsq            run real brokers under the settings of the models
     veristream reproduce --real kafka --trial acks-1 --trial acks-all --html kafka.html
 
-    \b
-    Exit code: 0 all verdicts are as expected, 1 one differs, with --real: without an explanation,
-               2 a model or an option is wrong, 3 the environment failed.
+    Exit code: 0 if all verdicts are as expected, 1 if one differs (with --real: and the trial does not
+    explain it), 2 if a model or an option is wrong, 3 if the environment failed.
     """
     if real or trial or keep is not None:
         asked = Asked(real, names or (), trial or (), keep, models, as_json, html_page)

@@ -16,7 +16,7 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
     done = run("import", str(edn), "--to", str(tmp_path / "h"))
     assert done.exit_code == 0, done.stderr
     assert (
-        done.stdout == f"{tmp_path}/h: 12 events of 3 processes in 1 streams (jepsen)\n  transactions: no\n"
+        done.stdout == f"{tmp_path}/h: 12 events of 3 processes in 1 stream (jepsen)\n  transactions: no\n"
     )
     edn.write_text(ASSIGNED[:-20])
     done = run("import", str(edn), "--to", str(tmp_path / "cut"))

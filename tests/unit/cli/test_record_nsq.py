@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +33,32 @@ def test_what_cannot_be_recorded(tmp_path: Path, words: list[str], code: int, sa
     done = CliRunner().invoke(app, ["record", "nsq", "--to", str(tmp_path / "h"), *words])
     assert (done.exit_code, said in done.output) == (code, True), done.output
     assert not (tmp_path / "h").exists()
+
+
+def test_what_is_not_installed_is_told() -> None:
+    program = "import sys; sys.modules['pyarrow'] = None; from veristream.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "record", "nsq"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    assert done.stderr == "error: recording NSQ needs pyarrow\nhint: pip install 'veristream[spark]'\n"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "option"),
+    [
+        (("kafka", "rabbitmq", "nsq"), "--to FOLDER"),
+        (("kafka", "rabbitmq", "nsq"), "--faults KIND"),
+        (("kafka", "rabbitmq", "nsq"), "--seconds S "),
+        (("kafka", "rabbitmq", "nsq"), "--rate R "),
+        (("kafka", "rabbitmq", "nsq"), "--seed N "),
+        (("rabbitmq", "nsq"), "--nodes N "),
+        (("kafka",), "--nodes, --brokers N "),
+    ],
+)
+def test_all_recordings_have_the_same_options(brokers: tuple[str, ...], option: str) -> None:
+    for broker in brokers:
+        assert option in CliRunner().invoke(app, ["record", broker, "--help"]).output

@@ -69,10 +69,11 @@ def audit(
     as_json: JsonOption = False,
     html: HtmlOption = None,
 ) -> None:
-    """Check a recorded history of a broker for every property that can be decided of it, or for some.
+    """Say what a broker really did, from its recorded history: which properties held, and which did not.
 
     A verdict is `held` (over how much), `violated` (with the events that show it) or `not observable` (with
-    what a recording needs so that it can be decided).
+    what a recording needs so that it can be decided). `veristream record` and `import` make histories;
+    `veristream properties` explains the properties.
 
     \b
     veristream audit history
@@ -84,8 +85,8 @@ def audit(
 
     On a Spark cluster, HISTORY must be on a path that all machines share.
 
-    Exit code: 0 if nothing is violated, 1 if something is, 4 if nothing is and something is not observable;
-    2 if the history or the arguments are wrong, 3 if Spark or the machine fails, 70 if Veristream does.
+    Exit code: 0 if all held, 1 if one is violated, 4 if none is violated and one is not observable; 2 if
+    the history or an option is wrong, 3 if Spark or the machine fails, 70 if Veristream does.
     """
     with failures(), _told_as(as_json):
         if html is not None and not html.resolve().parent.is_dir():

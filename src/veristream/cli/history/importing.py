@@ -13,10 +13,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 FileArguments = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Recordings of one run: files, or folders of them."),
+    typer.Argument(metavar="FILE", help="Recordings of one run: files, or folders of them."),
 ]
 FolderOption = Annotated[
-    Path, typer.Option("--to", metavar="FOLDER", help="The folder of the history; it must not have one.")
+    Path, typer.Option("--to", metavar="FOLDER", help="Where the history goes: an empty or new folder.")
 ]
 IncompleteOption = Annotated[
     bool,
@@ -52,27 +52,29 @@ def import_recordings(
 ) -> None:
     """Import recordings of others as a history that `veristream audit` can check.
 
-    These are Jepsen histories (EDN or JSON) of its workloads for Kafka and for queues, the output of
-    Kafka's verifiable producers and consumers with the dumps of brokers' logs, and the folder of a Kabis
-    cluster. A file that is cut or malformed is an error.
+    These are Jepsen histories (EDN or JSON) of its workloads for Kafka and for queues; the output of
+    Kafka's verifiable producers and consumers, alone or with dumps of brokers' logs; and the folder of a
+    Kabis cluster. The kind of a file is told by what it contains; one that is cut or malformed is an error.
 
     \b
     veristream import store/latest/history.edn --to jepsen
     veristream import producer-*.log consumer-*.log --one-host --to clients
-    veristream import clients/ broker-1.dump.txt --to clients-and-log
+    veristream import clients/ broker-1.txt --to clients-and-log
     veristream import kabis-cluster/ --to chain
+    veristream audit jepsen                                  what held, what did not
 
     Exit code: 0, 2 if a file is not as it must be, or 3 if something cannot be read or written.
     """
     with failures():
         from veristream.history.foreign.importing import ImportOptions, import_history
+        from veristream.report.words import tell_count
 
         options = ImportOptions(incomplete, transactions, one_host)
         manifest, events = import_history(files, to, options)
-        processes, streams = len(manifest.processes), len(manifest.streams)
-        typer.echo(
-            f"{to}: {events} events of {processes} processes in {streams} streams ({manifest.source})"
-        )
+        processes = len(manifest.processes)
+        clients = f"{processes:,} process{'' if processes == 1 else 'es'}"
+        streams = tell_count(len(manifest.streams), "stream")
+        typer.echo(f"{to}: {tell_count(events, 'event')} of {clients} in {streams} ({manifest.source})")
         for name, value in manifest.settings.items():
             typer.echo(f"  {name}: {value}")
         if not manifest.complete:

@@ -12,15 +12,17 @@ from veristream.cli.options import JsonOption
 
 NameArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME", help="The properties to show in full; a word of a name is enough."),
+    typer.Argument(
+        metavar="NAME", help="The properties to show in full; a word that only one name has is enough."
+    ),
 ]
 
 
 def properties(names: NameArguments = None, as_json: JsonOption = False) -> None:
-    """List the properties that are proved of models and checked on histories, or show some in full.
+    """List what brokers promise: the properties that are proved of models and checked on histories.
 
-    Each has a meaning in one sentence, those who promise it with the settings that it takes, the models
-    that prove or refute it, and what a recording needs so that `veristream audit` can decide it.
+    With a name, show it in full: what it means, who promises it and with which settings, the models that
+    prove or refute it, and what a recording needs so that `veristream audit` can decide it.
 
     \b
     veristream properties                                 list them

@@ -9,9 +9,9 @@ from veristream.cli.history.record_nsq import nsq
 from veristream.cli.history.record_rabbitmq import rabbitmq
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
-app.command()(kafka)
-app.command()(rabbitmq)
-app.command()(nsq)
+app.command(short_help="Record producers and consumers of Kafka.")(kafka)
+app.command(short_help="Record producers and consumers of RabbitMQ.")(rabbitmq)
+app.command(short_help="Record producers and consumers of NSQ.")(nsq)
 
 
 @app.callback()
@@ -19,9 +19,10 @@ def record() -> None:
     """Record what clients of a real broker do and see, as a history for `veristream audit`.
 
     \b
-    veristream record kafka --faults kill        brokers on this machine that are killed and restarted
-    veristream record rabbitmq --faults kill     RabbitMQ nodes on this machine
-    veristream record nsq --faults kill          nsqd on this machine that lose messages
+    veristream record kafka --faults kill        Kafka brokers are killed and started again
+    veristream record rabbitmq --faults kill     the same with RabbitMQ, or --url for one that runs
+    veristream record nsq --faults kill          the same with NSQ, whose messages in memory are lost
+    veristream audit nsq-history                 what held, what did not
 
-    The brokers are started on loopback and stopped at the end, unless you name ones that run.
+    Brokers are started on loopback and stopped at the end, unless you name ones that run.
     """

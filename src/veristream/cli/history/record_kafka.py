@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from veristream.cli.failure import failures
-from veristream.errors import EnvironmentFailure
+from veristream.cli.history.recording import (
+    FaultsOption,
+    RateOption,
+    SecondsOption,
+    SeedOption,
+    ToOption,
+    needing,
+    run_recording,
+)
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
-
-ToOption = Annotated[
-    Path, typer.Option("--to", metavar="FOLDER", help="Where the history goes: an empty or new folder.")
-]
 BootstrapOption = Annotated[
     str,
     typer.Option(
         "--bootstrap",
         metavar="HOST:PORT,…|FILE",
-        help="Use a cluster that runs; a FILE has librdkafka's properties, those of TLS and SASL too.",
+        help="Use a Kafka that runs, without faults; a FILE has librdkafka's properties, such as those of"
+        " TLS and SASL.",
     ),
 ]
-BrokersOption = Annotated[
-    int, typer.Option("--brokers", metavar="N", min=1, help="Start N brokers here. Each takes 300 MB.")
+NodesOption = Annotated[
+    int,
+    typer.Option("--nodes", "--brokers", metavar="N", min=1, help="Start N brokers. Each takes 300 MB."),
 ]
 WorkloadOption = Annotated[
     str,
@@ -39,21 +39,6 @@ WorkloadOption = Annotated[
         help="sends, transactions (a quarter is aborted), or group (members come and go).",
     ),
 ]
-FaultsOption = Annotated[
-    str,
-    typer.Option(
-        "--faults",
-        metavar="KIND,…",
-        help="What happens to brokers: kill, pause, cut, delay, drop, several in turn, or none.",
-    ),
-]
-SecondsOption = Annotated[
-    float, typer.Option("--seconds", metavar="S", min=0.1, help="How long clients send.")
-]
-RateOption = Annotated[
-    float,
-    typer.Option("--rate", metavar="R", min=0, help="Messages per second of all producers; 0: no limit."),
-]
 PartitionsOption = Annotated[
     int, typer.Option("--partitions", metavar="N", min=1, help="Partitions of the topic.")
 ]
@@ -62,28 +47,30 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="PART.KEY=VALUE",
-        help="A setting of a broker, topic, producer or consumer, or a feature of the cluster; repeatable.",
+        help="A setting of the brokers (broker.KEY), the topic (topic.min.insync.replicas), producers"
+        " (producer.acks) or consumers (consumer.isolation.level), or a feature of the cluster"
+        " (feature.transaction.version); repeatable.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Determines the faults and aborts.")]
 
 
 def kafka(
     to: ToOption = Path("kafka-history"),
     bootstrap: BootstrapOption = "",
-    brokers: BrokersOption = 3,
+    nodes: NodesOption = 3,
     workload: WorkloadOption = "sends",
+    partitions: PartitionsOption = 3,
     faults: FaultsOption = "none",
     seconds: SecondsOption = 30.0,
     rate: RateOption = 500.0,
-    partitions: PartitionsOption = 3,
     set_: SetOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Record producers and consumers of Kafka, while brokers are killed, paused or cut off.
 
-    Three brokers are started on loopback, and the topic has a replica on each. When the time is up, all
-    faults end, and a reader reads every partition to its end: without that, nobody can say what is lost.
+    Three brokers are started on loopback, as one cluster, and the topic has a replica on each; this needs
+    Java 17, and Maven the first time. When the time is up, all faults end, and a reader reads every
+    partition to its end: without that, nobody can say what is lost.
 
     \b
     veristream record kafka --faults kill                                  one broker after the other
@@ -103,15 +90,11 @@ def kafka(
     with failures():
         from veristream.cli.broker import read_settings as read_pairs
 
-        try:
+        with needing("Kafka", "kafka,spark"):
             from veristream.kabis.kafka.settings import read_settings as read_cluster
             from veristream.recording.faults import read_kinds
             from veristream.recording.kafka.record import Request, record_kafka
             from veristream.recording.kafka.settings import read_settings
-        except ModuleNotFoundError as missing:
-            raise EnvironmentFailure(
-                f"recording Kafka needs {missing.name}", "pip install 'veristream[kafka,spark]'"
-            ) from missing
 
         request = Request(
             workload,
@@ -119,35 +102,9 @@ def kafka(
             seconds,
             rate,
             partitions,
-            brokers,
+            nodes,
             seed,
             read_settings(read_pairs(set_)),
             read_cluster(bootstrap) if bootstrap else None,
         )
         run_recording(to, lambda tell: record_kafka(to, request, tell))
-
-
-def run_recording(to: Path, work: Callable[[Callable[[str], None]], int]) -> None:
-    """Runs what records, and tells where the history is and what to do with it."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: brokers must not be left
-    try:
-        with showing() as tell:
-            events = work(tell)
-    except KeyboardInterrupt:
-        if (to / "history.json").exists():
-            typer.echo(f"interrupted: {to} is a history, but not complete", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    typer.echo(f"{events:,} events in {to}")
-    typer.echo(f"audit them with: veristream audit {to}")
-
-
-@contextmanager
-def showing() -> Iterator[Callable[[str], None]]:
-    """Yields what keeps one status line up to date; silent unless stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda what: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("", spinner="dots") as status:
-        yield status.update

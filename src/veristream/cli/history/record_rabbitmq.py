@@ -8,25 +8,26 @@ from typing import Annotated
 import typer
 
 from veristream.cli.failure import failures
-from veristream.cli.history.record_kafka import (
+from veristream.cli.history.recording import (
+    FaultsOption,
     RateOption,
     SecondsOption,
     SeedOption,
     ToOption,
+    needing,
     run_recording,
 )
-from veristream.errors import EnvironmentFailure
 
 UrlOption = Annotated[
     list[str] | None,
     typer.Option(
         "--url",
         metavar="amqp://USER:PASSWORD@HOST:PORT/%2F",
-        help="Use a RabbitMQ that runs; repeat it for each node of a cluster.",
+        help="Use a RabbitMQ that runs, without faults; repeatable, once for each node of a cluster.",
     ),
 ]
 NodesOption = Annotated[
-    int, typer.Option("--nodes", metavar="N", min=1, help="Start N nodes here. Each takes 130 MB.")
+    int, typer.Option("--nodes", metavar="N", min=1, help="Start N nodes. Each takes 130 MB.")
 ]
 QueueOption = Annotated[
     str, typer.Option("--queue", metavar="KIND", help="classic, quorum, or mirrored (on all nodes).")
@@ -38,18 +39,13 @@ ConfirmsOption = Annotated[
     bool,
     typer.Option(
         "--confirms/--no-confirms",
-        help="Without confirms, a producer takes a message for sent once it is written.",
+        help="Whether RabbitMQ confirms messages; else a producer takes one for sent once it is written.",
     ),
 ]
 PrefetchOption = Annotated[
-    int, typer.Option("--prefetch", metavar="N", min=0, help="Messages in flight to a consumer; 0: any.")
-]
-FaultsOption = Annotated[
-    str,
+    int,
     typer.Option(
-        "--faults",
-        metavar="KIND,…",
-        help="What happens to nodes: kill, pause, cut, delay, drop, several in turn, or none.",
+        "--prefetch", metavar="N", min=0, help="Messages in flight to each consumer; 0: no limit."
     ),
 ]
 SetOption = Annotated[
@@ -89,7 +85,8 @@ def rabbitmq(
     veristream record rabbitmq --faults kill --no-confirms
     veristream record rabbitmq --faults kill --queue mirrored --set policy.ha-promote-on-failure=when-synced
     veristream record rabbitmq --faults cut,delay --prefetch 1 --set client.requeue-every=10
-    veristream record rabbitmq --url amqp://guest:guest@127.0.0.1:5672/%2F    a queue of its own, no faults
+    veristream record rabbitmq --url amqp://guest:guest@127.0.0.1:5672/%2F   no faults, a queue of its own
+    veristream audit rabbitmq-history                                    what held, what did not
 
     Without consumers, messages wait in the queue for the end. AMQP does not answer acknowledgements: they
     are certain only once their queue has answered something after them, for which consumers here ask four
@@ -101,14 +98,10 @@ def rabbitmq(
     with failures():
         from veristream.cli.broker import read_settings as read_pairs
 
-        try:
+        with needing("RabbitMQ", "rabbitmq,spark"):
             from veristream.recording.faults import read_kinds
             from veristream.recording.rabbitmq.record import Request, record_rabbitmq
             from veristream.recording.rabbitmq.settings import read_settings
-        except ModuleNotFoundError as missing:
-            raise EnvironmentFailure(
-                f"recording RabbitMQ needs {missing.name}", "pip install 'veristream[rabbitmq,spark]'"
-            ) from missing
         flat = {
             "queue.kind": queue,
             "client.persistent": str(persistent).lower(),

@@ -30,7 +30,7 @@ class Settings:
     """What is recorded: nsqd and their options, the clients, how long, and the faults.
 
     With `lookupd`, the nsqd are those that nsqlookupd knows at that HTTP address; then there are no options
-    and no faults. `rate` is commands in a second of each publisher, 0 as fast as possible.
+    and no faults. `rate` is messages in a second of all publishers, 0 as fast as possible.
     """
 
     nodes: int = 2
@@ -41,7 +41,7 @@ class Settings:
     lookupd: str = ""
     plan: Plan = field(default_factory=Plan)
     seconds: float = 10.0
-    rate: float = 200.0
+    rate: float = 400.0
     faults: tuple[Kind, ...] = ()
     seed: int = 0
     attempts_max: int | None = None

@@ -79,7 +79,7 @@ class NsqWorkload:
         publishers = [self._recorder.publisher(node, plan.topic, name) for node in self._nodes]
         back_s = dict.fromkeys(publishers, 0.0)
         bodies = [b""] * plan.batch
-        for beat in load.beats():
+        for beat in load.beats(plan.publishers * plan.batch):
             while not (up := [each for each in publishers if back_s[each] <= time.monotonic()]):
                 if not load.wait(AGAIN_S):
                     break

@@ -179,6 +179,19 @@ def test_brokers_are_told_apart(tmp_path: Path) -> None:
     ]
 
 
+def test_brokers_that_say_the_same_are_told_together(tmp_path: Path) -> None:
+    """As after the kill of a leader with acks=1, whose followers had not fetched the message."""
+    logs = [write(tmp_path, segment("t", 0), f"{name}.txt") for name in ("a", "b")]
+    logs.insert(1, write(tmp_path, segment("t", 0) + batch(0, message(1)), "c.txt"))
+    found = vs.audit(record(tmp_path / "h", lossy("a>1@0 bE0-1")), logs=logs)
+    assert reasons(found) == [
+        (
+            "a, b: offset 0 was acknowledged, and the log ends before offset 0: it was truncated, or never "
+            "written here; c: it was written at offset 0; readers skipped it"
+        )
+    ]
+
+
 def test_a_partition_that_no_dump_has(tmp_path: Path) -> None:
     logs = [write(tmp_path, segment("t", 7))]
     found = vs.audit(record(tmp_path / "h", lossy("a>1@0 bE0-1")), logs=logs)

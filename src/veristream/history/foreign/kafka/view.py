@@ -119,10 +119,12 @@ def attribute(witness: Witness, view: LogView) -> str:
     logs = view.logs.get((lost.stream, lost.partition), ())
     if not logs:
         return "no dump has the log of this partition"
-    told = {log.broker: _explain(log, sought) for log in logs}
-    if len(told) == 1:
-        return next(iter(told.values()))
-    return "; ".join(f"{broker}: {why}" for broker, why in told.items())
+    if len(logs) == 1:
+        return _explain(logs[0], sought)
+    brokers: dict[str, list[str]] = {}
+    for log in logs:
+        brokers.setdefault(_explain(log, sought), []).append(log.broker)
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in brokers.items())
 
 
 @dataclass(frozen=True, slots=True)

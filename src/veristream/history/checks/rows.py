@@ -1,9 +1,13 @@
-"""Rows: some of the events of a history as columns, and how to get back the events of a few of them."""
+"""Rows: some of the events of a history as columns, and how to get back the events of a few of them.
+
+Buckets tell many more events than an audit shows in the end. So those of files are only sketched, from the
+columns that are in memory; `complete` reads the rest of those that remain.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veristream.history.events import Event
+from veristream.history.events import NONE, Event, Operation, Outcome
 from veristream.history.manifest import Manifest
 from veristream.history.properties import Property
+from veristream.history.reasons import Evidence
 from veristream.history.schema import EVENTS
 from veristream.history.store.reader import open_file, to_events
 
@@ -21,11 +26,14 @@ COLUMNS = tuple(name for name in EVENTS.names if name != "error")
 """The columns that rows may have: all but `error`, which no check looks at."""
 
 
-class Source(Protocol):
-    """Where rows come from. It reads the few events that witnesses show; it can be pickled."""
+Columns = Mapping[str, NDArray[Any]]
 
-    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
-        """Returns the events at these positions, in the order of `at`."""
+
+class Source(Protocol):
+    """Where rows come from. It tells the few events that witnesses show; it can be pickled."""
+
+    def tell(self, at: NDArray[np.int64], known: Columns) -> tuple[Event, ...]:
+        """Returns the events at these positions, in the order of `at`; `known` are columns of them."""
         ...
 
 
@@ -35,7 +43,16 @@ class Files:
 
     paths: tuple[Path, ...]
 
+    def tell(self, at: NDArray[np.int64], known: Columns) -> tuple[Event, ...]:
+        names = tuple(known)
+        rows = zip(*(known[name].tolist() for name in names), strict=True)
+        return tuple(
+            _sketch(dict(zip(names, row, strict=True)), self, place)
+            for row, place in zip(rows, at.tolist(), strict=True)
+        )
+
     def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+        """Returns the events at these positions, with all their fields."""
         found: dict[int, Event] = {}
         begin = 0
         for path in self.paths:
@@ -56,12 +73,58 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketch(Event):
+    """An event of which some fields have been read; all of them are at this position of the files."""
+
+    files: Files = Files(())
+    at: int = NONE
+
+
+_REQUIRED: Mapping[str, int] = {"process": NONE, "index": NONE, "call": NONE, "operation": 0, "outcome": 0}
+
+
+def _sketch(known: dict[str, Any], files: Files, at: int) -> Sketch:
+    fields = {**_REQUIRED, **known}
+    fields["operation"] = Operation(fields["operation"])
+    fields["outcome"] = Outcome(fields["outcome"])
+    return Sketch(**fields, files=files, at=at)
+
+
+def complete(evidence: Mapping[Property, Evidence]) -> dict[Property, Evidence]:
+    """Reads all fields of the events of the witnesses; each row group that has some is read once."""
+    wanted: dict[Files, set[int]] = {}
+    for each in evidence.values():
+        for event in (event for witness in each.witnesses for event in witness.events):
+            if isinstance(event, Sketch):
+                wanted.setdefault(event.files, set()).add(event.at)
+    read: dict[tuple[Files, int], Event] = {}
+    for files, places in wanted.items():
+        at = sorted(places)
+        events = files.read(np.array(at, np.int64))
+        read.update(zip(((files, place) for place in at), events, strict=True))
+
+    def whole(event: Event) -> Event:
+        return read[event.files, event.at] if isinstance(event, Sketch) else event
+
+    return {
+        asked: replace(
+            each,
+            witnesses=tuple(
+                replace(witness, events=tuple(dict.fromkeys(map(whole, witness.events))))
+                for witness in each.witnesses
+            ),
+        )
+        for asked, each in evidence.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """Events in memory."""
 
     events: tuple[Event, ...]
 
-    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+    def tell(self, at: NDArray[np.int64], known: Columns) -> tuple[Event, ...]:
         return tuple(self.events[each] for each in at.tolist())
 
 
@@ -69,7 +132,7 @@ class Told:
 class Rows:
     """Columns of equal length. `at` says where in the source each row is; None: row i is at i."""
 
-    columns: Mapping[str, NDArray[Any]]
+    columns: Columns
     source: Source
     at: NDArray[np.int64] | None = None
 
@@ -86,9 +149,10 @@ class Rows:
         return Rows({name: column[indices] for name, column in self.columns.items()}, self.source, at)
 
     def events(self, indices: NDArray[np.int64] | Sequence[int]) -> tuple[Event, ...]:
-        """Reads the events of a few rows, with all their fields."""
+        """Returns the events of a few rows; those of files have the fields of which there are columns."""
         chosen = np.asarray(indices, np.int64)
-        return self.source.read(chosen if self.at is None else self.at[chosen]) if chosen.size else ()
+        known = {name: column[chosen] for name, column in self.columns.items()}
+        return self.source.tell(chosen if self.at is None else self.at[chosen], known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +161,7 @@ class Joined:
 
     parts: tuple[Rows, ...]
 
-    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+    def tell(self, at: NDArray[np.int64], known: Columns) -> tuple[Event, ...]:
         ends = np.cumsum([len(part) for part in self.parts])
         which = np.searchsorted(ends, at, side="right")
         found: dict[int, Event] = {}

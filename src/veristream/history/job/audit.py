@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veristream.history.audited import Audit, Moment, Timeline
 from veristream.history.checks.parts import settle
+from veristream.history.checks.rows import complete
 from veristream.history.checks.transactions.bucket import Telling, Wanted
 from veristream.history.checks.transactions.cycles import Cycles
 from veristream.history.checks.transactions.whole import Torn
@@ -55,6 +56,7 @@ def audit(
         if each is not Property.WHOLE:
             parts = [one.parts[each] for one in found if each in one.parts]
             evidence[each] = settle(each, parts)
+    evidence = complete(evidence)
     judgements = tuple(conclude(each, layout.manifest, evidence[each]) for each in asked)
     timeline = None if plan.spans is None else _timeline(plan.spans, found)
     return Audit(name, layout.manifest, layout.rows, judgements, timeline)

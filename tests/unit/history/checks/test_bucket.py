@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.unit.history.checks.checked import ASKED, context_of
 from veristream.history.checks.bucket import check_bucket
 from veristream.history.checks.parts import Part, settle
-from veristream.history.checks.rows import COLUMNS, Rows
+from veristream.history.checks.rows import COLUMNS, Columns, Rows
 from veristream.history.events import Event, Operation, Outcome
 from veristream.history.manifest import Manifest, Process, Stream
 from veristream.history.properties import Property
@@ -55,7 +55,7 @@ class _FromColumns:
     def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
         self._columns = columns
 
-    def read(self, at: NDArray[np.int64]) -> tuple[Event, ...]:
+    def tell(self, at: NDArray[np.int64], known: Columns) -> tuple[Event, ...]:
         """Returns the events at these positions."""
         return tuple(self._event(each) for each in at.tolist())
 

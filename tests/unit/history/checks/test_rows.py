@@ -11,15 +11,25 @@ import pytest
 from tests.unit.history.checks.checked import ASKED, context_of
 from veristream.history.checks.bucket import check_bucket
 from veristream.history.checks.parts import settle
-from veristream.history.checks.rows import COLUMNS, Files, Rows, columns_of, from_batches, from_events, join
+from veristream.history.checks.rows import (
+    COLUMNS,
+    Files,
+    Rows,
+    columns_of,
+    complete,
+    from_batches,
+    from_events,
+    join,
+)
 from veristream.history.events import Event, Operation, Outcome
 from veristream.history.manifest import Manifest, Process, Stream
 from veristream.history.oracle.judge import judge
 from veristream.history.properties import Property
-from veristream.history.reasons import conclude
+from veristream.history.reasons import Evidence, conclude
 from veristream.history.schema import EVENTS as EVENTS_SCHEMA
 from veristream.history.store.reader import bucket_files, read_batches, read_manifest
 from veristream.history.store.writer import HistoryWriter
+from veristream.history.verdicts import Anomaly, Witness
 from veristream_testing.histories.noisy import noisy_history
 from veristream_testing.histories.notation import history
 
@@ -71,7 +81,20 @@ def test_events_come_back_from_files(tmp_path: Path) -> None:
     assert rows["number"].dtype == np.int64
     assert rows["process"].dtype == np.int32
     rows = pickle.loads(pickle.dumps(rows.select(rows["number"] < 3)))
-    assert rows.events([5, 0, 4]) == (EVENTS[2], EVENTS[0], EVENTS[1])
+    sketched = rows.events([5, 0, 4])
+    assert [(event.number, event.process, event.error) for event in sketched] == [
+        (2, 0, ""),
+        (0, 0, ""),
+        (1, 0, ""),
+    ]
+    witnesses = tuple(Witness(Anomaly("duplicate"), "twice", (event,)) for event in sketched)
+    assert rows.events([]) == ()
+    (completed,) = complete({Property.ONCE: Evidence(witnesses=witnesses)}).values()
+    assert [event for each in completed.witnesses for event in each.events] == [
+        EVENTS[2],
+        EVENTS[0],
+        EVENTS[1],
+    ]
 
 
 def test_columns_with_one_value_take_no_memory() -> None:
@@ -102,7 +125,8 @@ def test_a_history_of_one_partition_is_judged(tmp_path: Path) -> None:
     rows = _read(tmp_path / "history", manifest, 0, columns_of(ASKED, manifest))
     assert rows["partition"].strides == (0,)
     parts = check_bucket(rows, context_of(manifest, of.events, 1), ASKED)
-    found = tuple(conclude(each, manifest, settle(each, [parts[each]])) for each in ASKED)
+    evidence = complete({each: settle(each, [parts[each]]) for each in ASKED})
+    found = tuple(conclude(each, manifest, evidence[each]) for each in ASKED)
     assert found == judge(manifest, of.events, ASKED)
 
 
@@ -143,6 +167,7 @@ def test_a_history_on_disk_is_judged_with_its_witnesses(tmp_path: Path) -> None:
         for bucket in range(3)
     ]
     asked = [each for each in ASKED if each is not Property.BOUNDED or not context.spread]
-    found = [conclude(each, manifest, settle(each, [part[each] for part in parts])) for each in asked]
+    evidence = complete({each: settle(each, [part[each] for part in parts]) for each in asked})
+    found = [conclude(each, manifest, evidence[each]) for each in asked]
     assert found == list(judge(manifest, events, asked))
     assert any(event.error for judgement in found for w in judgement.witnesses for event in w.events)

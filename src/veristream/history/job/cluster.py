@@ -1,4 +1,4 @@
-"""The engine on Spark: one task of a DataFrame for each of ours, and one exchange where parts are joined.
+"""The engine on Spark: our tasks are the rows of a DataFrame, and parts are joined by one exchange.
 
 Tasks open their own files, so that no event crosses the JVM. What a task returns or sends travels pickled
 in a binary column; an expected failure of a task travels like a result, so that it keeps its words and is
@@ -27,14 +27,17 @@ _SCHEMA: Final = pa.schema([("part", pa.int32()), ("number", pa.int32()), ("body
 _JOINED, _FAILED = -2, -3
 """In the place of a part: `number` is that of a part, or of a task that failed."""
 
+MANY: Final = 1 << 16
+
 Row = tuple[int, int, Any]
 
 
 class OnSpark:
-    """Runs tasks in a Spark session."""
+    """Runs tasks in a Spark session: several in one task of Spark, if there are more than `at_once`."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, at_once: int = MANY) -> None:
         self._session = session
+        self._at_once = at_once
 
     def map(self, count: int, work: Work) -> list[Any]:
         """Returns the results of all tasks in their order."""
@@ -79,7 +82,7 @@ class OnSpark:
                     except (ModelError, EnvironmentFailure) as error:
                         yield _batch(_FAILED, number, pickle.dumps(failure_of(error)))
 
-        return self._session.range(0, count, 1, count).mapInArrow(run, _DDL)
+        return self._session.range(0, count, 1, min(count, self._at_once)).mapInArrow(run, _DDL)
 
 
 def _batch(part: int, number: int, body: bytes) -> pa.RecordBatch:

@@ -24,6 +24,11 @@ ROWS_HERE: Final = 30_000_000
 """Histories of fewer events are audited in this process unless a cluster is named: they take less time
 than it takes to start a Spark session and its first job."""
 
+ROWS_IN_TASK: Final = 1_000_000
+"""A task of Spark takes about as long by itself as it takes to check a tenth of so many events."""
+
+AT_ONCE_MIN: Final = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -98,4 +103,5 @@ def _choose(layout: Layout, options: Options, tell: Tell) -> Engine:
     from veristream.history.job.cluster import OnSpark
     from veristream.spark import open_session
 
-    return OnSpark(open_session(options.master, "veristream audit", elastic=True))
+    session = open_session(options.master, "veristream audit", elastic=True)
+    return OnSpark(session, max(AT_ONCE_MIN, layout.rows // ROWS_IN_TASK))

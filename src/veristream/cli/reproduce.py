@@ -3,6 +3,7 @@ brokers do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +28,7 @@ from veristream.cli.options import (
     WorkersOption,
 )
 from veristream.cli.progress import showing_progress
+from veristream.expected import Reproduction
 from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 
@@ -126,15 +128,19 @@ def reproduce(
                 report=report,
                 spark=None if spark is None else replace(spark, tell=tell),
             )
-        if as_json:
-            typer.echo(json.render_reproductions(reproductions))
-        else:
-            typer.echo(text.render_reproductions(reproductions, look(full_trace=False)))
-        write_page(html_page, lambda: html.render_reproductions(reproductions))
-        results = [outcome.result for one in reproductions for outcome in one.outcomes]
-        tell_faults(results)
-        if all(one.as_expected for one in reproductions):
-            return
+        _show(reproductions, as_json, html_page)
+
+
+def _show(reproductions: Sequence[Reproduction], as_json: bool, html_page: Path | None) -> None:
+    """Prints the verdicts and writes the page; exits with a code unless all are as expected."""
+    if as_json:
+        typer.echo(json.render_reproductions(reproductions))
+    else:
+        typer.echo(text.render_reproductions(reproductions, look(full_trace=False)))
+    write_page(html_page, lambda: html.render_reproductions(reproductions))
+    results = [outcome.result for one in reproductions for outcome in one.outcomes]
+    tell_faults(results)
+    if not all(one.as_expected for one in reproductions):
         raise typer.Exit(Exit.MODEL_WRONG if faults_of(results) else Exit.VIOLATED)
 
 

@@ -1,9 +1,10 @@
 """What all tests share: `--update`, the golden files that it rewrites, which tests one process runs and
-which ports it draws, and that no property is judged by how long an example takes."""
+which ports it draws, that interrupts arrive, and that no property is judged by how long an example takes."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +35,11 @@ Golden = Callable[[str, str], None]
 
 
 def pytest_configure() -> None:
-    """Gives each process ports of its own to draw from: those of a cluster that is down stay its own."""
+    """Gives each process ports of its own to draw from: those of a cluster that is down stay its own.
+
+    Interrupts arrive, here and in what tests start, also where a shell began this in the background.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         among = ports.find_range()

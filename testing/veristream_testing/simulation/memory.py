@@ -24,6 +24,7 @@ from veristream.kabis.protocol.blocks import Certificate, CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Signer
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import NOT_YET, Done, Outcome, Refused
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
@@ -239,7 +240,11 @@ class MemoryOrdering:
 
     async def status(self) -> OrderingStatus:
         """Returns the height of the chain."""
-        return OrderingStatus(len(self._cluster.blocks), len(self._cluster.genesis.validators))
+        answered = len(self._cluster.genesis.validators)
+        return OrderingStatus(len(self._cluster.blocks), answered, enough=True)
+
+    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
+        """Does nothing: all blocks are true."""
 
     async def spread(self, height: int) -> None:
         """Returns at once, because all validators share the chain."""

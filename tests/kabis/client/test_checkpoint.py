@@ -49,7 +49,7 @@ class Old(MemoryOrdering):
     """A single validator that answers, and hides all blocks after the second."""
 
     async def status(self) -> OrderingStatus:
-        return OrderingStatus(2, 1)
+        return OrderingStatus(2, 1, enough=False)
 
     async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
         for certified in self._cluster.blocks[height - 1 : 2]:

@@ -36,6 +36,8 @@ from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.codec import DecodeError, domain_tag
 from veristream.kabis.protocol.keys import verify
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.receipts import SignedVote, VoteKind, vote_bytes
+from veristream.kabis.protocol.transactions import VoteConflict
 from veristream_testing.simulation.votes import restore
 
 TOPIC = Chain().act("admin", SetTopic("orders", 2, validated=True), number=1).encode()
@@ -493,6 +495,24 @@ def test_an_offer_of_junk_is_refused() -> None:
         with pytest.raises(MessageError, match="invalid transaction"):
             network.nodes[0].validator.hear(3, Offer((junk,)), network.now_ms)
     assert len(network.nodes[0].validator.mempool) == 0
+
+
+def test_evidence_about_a_later_height_is_no_junk() -> None:
+    """Its validators may be others, whom whoever lags behind does not know yet."""
+
+    def conflict(height: int) -> VoteConflict:
+        votes = []
+        for block_id in (b"\1" * 32, b"\2" * 32):
+            message = vote_bytes(CHAIN, VoteKind.PREVOTE, height, 0, block_id)
+            signature = key_of("v9").sign(message)
+            votes.append(SignedVote(0, VoteKind.PREVOTE, height, 0, block_id, signature))
+        return VoteConflict(*votes)
+
+    validator = Network().nodes[0].validator
+    assert validator.hear(3, Offer((conflict(validator.height + 1).encode(),)), 0) == ()
+    assert len(validator.mempool) == 0
+    with pytest.raises(MessageError, match="invalid transaction"):
+        validator.hear(3, Offer((conflict(validator.height).encode(),)), 0)
 
 
 def test_a_store_with_a_wrong_block_is_reported() -> None:

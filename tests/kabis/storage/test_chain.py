@@ -274,7 +274,10 @@ class Away:
         self.asked += 1
         if self.asked % 2:
             raise TimeoutError
-        return OrderingStatus(self.chain.ledger.height, 3)
+        return OrderingStatus(self.chain.ledger.height, 3, enough=True)
+
+    def heed(self, changes: object) -> None:
+        """There are no changes."""
 
     async def spread(self, height: int) -> None:
         raise AssertionError("a storage party decides nothing")

@@ -7,7 +7,7 @@ raise one of `FAILURES` when an answer is missing, late, refused or false; anyth
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from veristream.kabis.ledger.snapshot import Manifest
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import Certificate, CertifiedBlock
-from veristream.kabis.protocol.members import Memberships
+from veristream.kabis.protocol.members import Members, Memberships
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
@@ -70,6 +70,8 @@ class OrderingStatus:
 
     height: int
     answered: int
+    enough: bool
+    """Whether these were 2F+1."""
 
 
 class Ordering(Protocol):
@@ -98,6 +100,9 @@ class Ordering(Protocol):
         `use` raises FalseSnapshotError if the snapshot does not prove itself; it may run in another thread.
         `moved` is called whenever a part of it has come.
         """
+
+    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
+        """Tells which changes of the members the caller knows; others certify nothing after."""
 
     async def status(self) -> OrderingStatus:
         """Returns the height of the chain."""

@@ -120,6 +120,7 @@ async def resume(
     `gap` is how far behind that is, by default `SNAPSHOT_GAP`. Without a good snapshot, the follower stays
     where it is. `moved` is called at each progress.
     """
+    ordering.heed(follower.known_changes())
     height = follower.ledger.height
     if target - height <= (SNAPSHOT_GAP if gap is None else gap) and (
         target <= height or await ordering.read(height + 1, height + 1)
@@ -150,9 +151,10 @@ async def watch_for_pruning(ordering: Ordering, follower: Follower) -> None:
 
 async def is_pruned(ordering: Ordering, follower: Follower) -> bool:
     """Returns whether the follower's next block was pruned, as far as enough validators show."""
+    ordering.heed(follower.known_changes())
     height = follower.ledger.height
     status = await ordering.status()
-    if status.height <= height or status.answered < 2 * follower.ledger.members.faults + 1:
+    if status.height <= height or not status.enough:
         return False
     if await ordering.read(height + 1, height + 1):
         return False

@@ -7,6 +7,10 @@ heights, of which the highest that is proved is t, the validator has voted at no
 fetches blocks from the others until it has block t + 2, and takes part from the next height on. Until then
 it neither votes nor answers. It counts as one of the F validators that may fail.
 
+All this is about the validators in force at height t + 2. If others told their heights, because the members
+have changed or are about to, it asks again when it has block t + 2: those in force there then tell a height
+that counts.
+
 This assumes that the others have not just lost blocks that were not flushed, in a crash of their machines:
 then t may be too low. A block is flushed within a second, and validators fetch what they lack.
 """
@@ -17,17 +21,20 @@ import asyncio
 import json
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.wire.handshake import Identity
 
 _LOGGER = logging.getLogger(__name__)
@@ -88,15 +95,50 @@ def read_until(folder: Path) -> int | None:
     return until
 
 
+@dataclass(slots=True)
+class Rejoining:
+    """A validator that must not vote up to the height `until`, which the validators `asked` have told.
+
+    It is None until they have told it, and again if others were in force at that height.
+    """
+
+    blocks: BlockStore
+    ordering: Validators
+    genesis: Genesis
+    until: int | None = None
+    asked: Members | None = None
+
+    async def ask(self) -> bool:
+        """Asks for the height; returns whether enough validators have told theirs."""
+        status = await self.ordering.status()
+        if not status.enough:
+            return False
+        self.until, self.asked = status.height + VOTED_AHEAD, self.ordering.members
+        return True
+
+    async def go_on(self) -> bool:
+        """Fetches blocks, or a snapshot if they are pruned; returns False if nobody has any."""
+        assert self.until is not None, "the height is not known yet"
+        return await fetch_some(self.blocks, self.ordering, self.genesis, self.until)
+
+    def may_vote(self) -> bool:
+        """Whether all heights are past at which it may have voted; forgets `until` if that is unknown."""
+        if self.until is None or self.blocks.height < self.until:
+            return False
+        if self.asked != self.ordering.members_at(self.until):
+            self.until = self.asked = None
+            return False
+        return True
+
+
 async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, genesis: Genesis) -> None:
     """Fetches blocks, or a snapshot if they are pruned, until the validator may vote; removes the mark."""
-    until = read_until(folder)
-    if until is None:
-        until = await _find_height(ordering) + VOTED_AHEAD
-        replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
-    _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", blocks.height, until)
-    while blocks.height < until:
-        if not await fetch_some(blocks, ordering, genesis, until):
+    rejoining = Rejoining(blocks, ordering, genesis)
+    read_until(folder)
+    while not rejoining.may_vote():
+        if rejoining.until is None:
+            await _find_height(folder, rejoining)
+        elif not await rejoining.go_on():
             await asyncio.sleep(ASK_EVERY_S)
     await asyncio.to_thread(blocks.sync)
     (folder / _NOTE).unlink()
@@ -128,17 +170,27 @@ async def take_snapshot(blocks: BlockStore, ordering: Validators, genesis: Genes
     return taken
 
 
-async def _find_height(ordering: Validators) -> int:
-    """Returns the highest proved height, once enough others have told theirs."""
+async def _find_height(folder: Path, rejoining: Rejoining) -> None:
+    """Notes the height up to which the validator must not vote, once enough others have told theirs."""
     while True:
         with suppress(*FAILURES):
-            status = await ordering.status()
-            if status.answered >= 2 * ordering.members.faults + 1:
-                return status.height
+            if await rejoining.ask():
+                break
         await asyncio.sleep(ASK_EVERY_S)
+    height, until = rejoining.blocks.height, rejoining.until
+    replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
+    _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", height, until)
 
 
 # A validator that lacks blocks which all others have pruned takes a snapshot from them.
+
+
+async def find_snapshot(ledger: Ledger, blocks: BlockStore, ordering: Validators) -> int | None:
+    """Takes a snapshot if nobody returns the next block of a ledger; returns its height, or None."""
+    ordering.heed(ledger.memberships.changes)
+    if await ordering.read(ledger.height + 1, ledger.height + 1):
+        return None
+    return await take_snapshot(blocks, ordering, ledger.genesis)
 
 
 async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK_EVERY_S) -> None:
@@ -153,9 +205,9 @@ async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK
             height = node.ledger.height
             await asyncio.sleep(every_s)
             try:
-                if node.ledger.height > height or await client.read(height + 1, height + 1):
+                if node.ledger.height > height:
                     continue
-                if await take_snapshot(node.blocks, client, node.genesis) is not None:
+                if await find_snapshot(node.ledger, node.blocks, client) is not None:
                     return
             except FAILURES as error:
                 _LOGGER.debug("no validator answers: %s", error)

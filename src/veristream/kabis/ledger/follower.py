@@ -14,12 +14,13 @@ from typing import Self
 
 from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
-from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, restore
+from veristream.kabis.ledger.snapshot import Manifest, require_changes, restore
 from veristream.kabis.ledger.succession import Succession
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Effect
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.protocol.transactions import Transaction, decode_transaction
@@ -74,11 +75,13 @@ class Follower:
 
     def verify_snapshot(self, manifest: Manifest, chunks: Iterable[bytes]) -> Ledger:
         """Returns the ledger of a snapshot, for `resume`; raises FalseSnapshotError."""
-        found = {each.height: each.members for each in manifest.handovers}
-        height = manifest.header.height + 1
-        if any(found.get(each.height) != each.members for each in self.known.until(height)):
-            raise FalseSnapshotError("it lacks a change of the members that is known")
+        require_changes(manifest, self.known_changes())
         return restore(self.genesis, manifest, chunks, self.verify, _believe)
+
+    def known_changes(self) -> list[tuple[int, Members]]:
+        """Returns the changes of the members that are known from before, or from blocks."""
+        known = [(each.height, each.members) for each in self.known.handovers]
+        return [*known, *self.ledger.memberships.changes]
 
     def resume(self, ledger: Ledger) -> None:
         """Continues from a restored ledger; the object stays the same, since others hold it."""

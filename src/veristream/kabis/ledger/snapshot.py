@@ -33,6 +33,7 @@ from veristream.kabis.protocol.fields import U32, U64, at_most, blob
 from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Members
 
 CHUNK_BYTES_MAX = 1 << 20
 _CHUNK_ROOM = CHUNK_BYTES_MAX - 64
@@ -173,6 +174,17 @@ def verify_manifest(genesis: Genesis, manifest: Manifest, verify: Verify = verif
     except ReceiptError as error:
         raise FalseSnapshotError(str(error)) from error
     return succession
+
+
+def require_changes(manifest: Manifest, known: Iterable[tuple[int, Members]]) -> None:
+    """Raises FalseSnapshotError unless it has all changes of the members that are known, up to its height.
+
+    Otherwise it may be certified by members that have left, whose keys may be stolen since.
+    """
+    proved = {each.height: each.members for each in manifest.handovers}
+    for height, members in known:
+        if height <= manifest.header.height + 1 and proved.get(height) != members:
+            raise FalseSnapshotError(f"it lacks the change of the members from height {height} on")
 
 
 def _decode_chunk(encoded: bytes, number: int) -> Iterator[Leaf]:

@@ -14,21 +14,28 @@ import logging
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.channels.interfaces import OrderingStatus
 from veristream.kabis.ledger.certified import ReceiptError
-from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, verify_manifest
+from veristream.kabis.ledger.snapshot import (
+    FalseSnapshotError,
+    Manifest,
+    require_changes,
+    verify_manifest,
+)
 from veristream.kabis.ledger.succession import Handover, Succession
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import MemberRole, Members, Party
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.wire.connection import PeerRefusedError, RequestError
@@ -86,6 +93,7 @@ class Validators(ABC):
         self._verify = Remembering(verify_signature)
         self._preferred = random.randrange(len(genesis.validators))
         self._avoided_until = [0.0] * len(genesis.validators)
+        self._heeded: tuple[tuple[int, Members], ...] = ()
         self._learned_s: float | None = None
         self._preferred_since = 0.0
         self._chunk_s = CHUNK_S
@@ -211,6 +219,8 @@ class Validators(ABC):
         header, certificate = certified.block.header, certified.certificate
         if (certificate.height, certificate.block_id, header.height) != (height, header.block_id(), height):
             raise LyingPartyError("a block or a certificate of another height")
+        if not self._knows_members(height):
+            raise LyingPartyError("a block of validators that have left")
         try:
             keys = self._succession.at(height).validator_keys
             certificate.verify(self._genesis.chain_id, keys, self._verify)
@@ -225,23 +235,54 @@ class Validators(ABC):
         """The changes of the members that are known, verified."""
         return self._succession.handovers
 
+    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
+        """Tells which changes of the members the caller knows, from blocks that it has verified itself.
+
+        What members before a change certify after it is refused, until the change is proved here too.
+        """
+        self._heeded = tuple(changes)
+
+    def members_at(self, height: int) -> Members:
+        """Returns the members in force at a height, as far as changes are proved."""
+        return self._succession.at(height)
+
+    def _knows_members(self, height: int) -> bool:
+        """Whether the last change up to a height that the caller knows is proved."""
+        begun = [each for each in self._heeded if each[0] <= height]
+        if not begun:
+            return True
+        begin, members = max(begun, key=itemgetter(0))
+        return begin in self._succession.heights and self._succession.at(begin) == members
+
+    def keys_of(self, party: Party) -> Sequence[bytes]:
+        """Returns the keys under which one of `members` may listen.
+
+        It has the key before the last change until that is in force, as far as the chain's height is known.
+        """
+        begun = self._succession.heights
+        if not begun or begun[-1] <= self._reported + 1:
+            return (party.public,)
+        before = self._succession.at(begun[-1] - 1).find(MemberRole.VALIDATOR, party.name)
+        return tuple(dict.fromkeys((party.public, *([] if before is None else [before.public]))))
+
     async def learn(self) -> bool:
         """Asks for changes of the members, now and then; returns whether there is one that was not known.
 
-        F + 1 validators answer, one of which is correct. If none can be reached under its key, whoever
+        F + 1 validators answer, one of which is correct. If fewer can be reached under their keys, whoever
         listens at their addresses is asked: a handover proves itself.
         """
         now = asyncio.get_running_loop().time()
         if self._learned_s is not None and now - self._learned_s < LEARN_EVERY_S:
             return False
         self._learned_s, known = now, len(self._succession.handovers)
-        try:
+        needed, answers = self.members.faults + 1, list[Sequence[Handover]]()
+        with suppress(*FAILURES):
             async with asyncio.timeout(PATIENCE_S):
-                for handovers in await self._ask_many(self._handovers_of, self.members.faults + 1):
-                    self.know(handovers)
-        except FAILURES:
-            for handovers in await self._handovers_of_anyone():
-                self.know(handovers)
+                answers += await self._ask_many(self._handovers_of, needed)
+        if len(answers) < needed:
+            answers += await self._handovers_of_anyone()
+        for handovers in answers:
+            self.know(handovers)
         return len(self._succession.handovers) > known
 
     def know(self, handovers: Sequence[Handover]) -> None:
@@ -273,8 +314,15 @@ class Validators(ABC):
         """
         asked = (self._offered(number) for number in range(len(self.members.validators)))
         offers = [offer for offer in await asyncio.gather(*asked) if offer is not None]
+        usable, members = [each for each in offers if self._is_usable(each, above)], self.members
+        for _, manifest in usable:
+            self.know(manifest.handovers)
+        if self.members != members:
+            return await self.snapshot(above, use, moved)  # others are asked, in other positions
+        if not offers and await self.learn():
+            return await self.snapshot(above, use, moved)
         was_late = False
-        for validator, manifest in self._arrange([each for each in offers if self._is_usable(each, above)]):
+        for validator, manifest in self._arrange(usable):
             moved()
             try:
                 chunks = await self._collect(validator, manifest, moved)
@@ -298,8 +346,9 @@ class Validators(ABC):
         if manifest.header.height <= above:
             return False
         try:
+            known = [(each.height, each.members) for each in self._succession.handovers]
+            require_changes(manifest, (*known, *self._heeded))
             verify_manifest(self._genesis, manifest, self._verify)
-            self.know(manifest.handovers)
         except FalseSnapshotError as error:
             self._reject(validator, error)
             return False
@@ -361,12 +410,18 @@ class Validators(ABC):
         """
         if self._learned_s is None:
             await self.learn()
-        faults = self.members.faults
-        claims = sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
+        faults, claims = self.members.faults, list[tuple[int, int]]()
+        try:
+            claims += sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
+        except FAILURES:
+            if not await self.learn():
+                raise
+        if not claims or (len(claims) <= 2 * faults and await self.learn()):
+            return await self.status()  # others are validators by now
         believed, _ = claims[min(faults, len(claims) - 1)]
         ahead = [self._prove(validator, height) for height, validator in claims if height > believed]
         self._reported = max((believed, *await asyncio.gather(*ahead)))
-        return OrderingStatus(self._reported, len(claims))
+        return OrderingStatus(self._reported, len(claims), len(claims) > 2 * faults)
 
     async def spread(self, height: int) -> None:
         """Waits until 2 F + 1 validators return a block, so that every later `status` includes it.

@@ -84,8 +84,11 @@ class OrderingClient(Validators):
         return Places(fixed) if fixed else Places(party.address, self._founding.get(party.name, ""))
 
     async def _call(self, places: Places, party: Party | None) -> Connection:
-        server = None if party is None else Peer(Role.VALIDATOR, party.name, party.public)
-        return await connect(places.take(), self._identity, server)
+        if party is None:
+            return await connect(places.take(), self._identity, None)
+        keys = self.keys_of(party)
+        server = Peer(Role.VALIDATOR, party.name, keys[places.taken % len(keys)])
+        return await connect(places.take(len(keys)), self._identity, server)
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
         return decode_answer(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))

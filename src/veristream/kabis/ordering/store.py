@@ -246,6 +246,11 @@ class RecordStore:
         """Every record before this position survives a crash."""
         return self._log.durable
 
+    @property
+    def height(self) -> int:
+        """The highest height that it has a record of, as far as records are kept; 0 without one."""
+        return self._firsts[-1][0] if self._firsts else 0
+
     def recover(self, height: int) -> Memory:
         """Rebuilds the memory of this height and later ones."""
         memory, highest = Memory(), 0

@@ -43,11 +43,17 @@ from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Off
 from veristream.kabis.ordering.seats import Me, Seats, Signers
 from veristream.kabis.ordering.tendermint import Application, Durations, Tendermint
 from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import Remembering, SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.receipts import CommitCertificate
-from veristream.kabis.protocol.transactions import Submit, decode_transaction, is_of_unknown_kind
+from veristream.kabis.protocol.transactions import (
+    Submit,
+    VoteConflict,
+    decode_transaction,
+    is_of_unknown_kind,
+)
 
 DECODED_BLOCKS_MAX = 8
 REVIEWED_MAX = 64
@@ -330,7 +336,8 @@ class ValidatorCore:
     def _hear_offer(self, offer: Offer) -> None:
         """Admits offered transactions; raises MessageError for junk, which no correct validator offers.
 
-        A kind that we do not know is no junk: during an upgrade, a newer validator offers it.
+        A kind that we do not know is no junk: during an upgrade, a newer validator offers it. Nor is
+        evidence about votes of a later height, whose validators we may not know yet.
         """
         for encoded in offer.transactions:
             outcome = self._admit(encoded, offer=False)
@@ -338,8 +345,16 @@ class ValidatorCore:
                 continue
             if is_of_unknown_kind(encoded):
                 self.unknown += 1
-            else:
+            elif not self._is_ahead(encoded):
                 raise MessageError(f"offered an invalid transaction: {outcome}")
+
+    def _is_ahead(self, encoded: bytes) -> bool:
+        """Whether a transaction is evidence about votes above our height."""
+        try:
+            transaction = decode_transaction(encoded)
+        except DecodeError:
+            return False
+        return isinstance(transaction, VoteConflict) and transaction.first.height > self.height
 
     def _accuse_producer(self, encoded: bytes) -> None:
         """Submits two batches with the same sequence number as evidence, so that their key is fenced."""

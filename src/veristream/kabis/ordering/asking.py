@@ -221,9 +221,9 @@ class Validators(ABC):
     # Members
 
     @property
-    def handovers(self) -> Sequence[Handover]:
+    def succession(self) -> Succession:
         """The changes of the members that are known, verified."""
-        return self._succession.handovers
+        return self._succession
 
     async def learn(self) -> bool:
         """Asks for changes of the members, now and then; returns whether there is one that was not known.

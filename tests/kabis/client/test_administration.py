@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from tests.kabis.client.world import author_of, make_cluster
+from tests.kabis.chain import make_genesis
+from tests.kabis.client.world import NAMES, author_of, key_of, make_cluster
 from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client import administration
-from veristream.kabis.client.administration import act_all
-from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.client.administration import ActionRefusedError, Replica, act_all
+from veristream.kabis.ledger.state import Protocol
+from veristream.kabis.protocol.actions import Action, SetTopic, Upgrade
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream_testing.simulation.memory import MemoryCluster, MemoryOrdering
 
@@ -45,6 +48,24 @@ class Deaf(MemoryOrdering):
         return await super().submit(validator, transaction)
 
 
+class Busy(MemoryOrdering):
+    """Others have so many blocks made before a new transaction arrives."""
+
+    def __init__(self, cluster: MemoryCluster, blocks: int) -> None:
+        super().__init__(cluster)
+        self.blocks = blocks
+        self.seen: list[bytes] = []
+
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        if transaction not in self.seen:
+            self.seen.append(transaction)
+            for _ in range(self.blocks):
+                self._cluster.make_block()
+        outcome = await super().submit(validator, transaction)
+        self._cluster.make_block()
+        return outcome
+
+
 def act(cluster: MemoryCluster, ordering: MemoryOrdering) -> None:
     async def connect() -> Channels:
         return Channels(cluster.channels(author_of("admin")).storage, ordering)
@@ -76,3 +97,44 @@ def test_an_action_that_no_validator_heard_of_is_submitted_again(monkeypatch: py
     act(cluster, ordering)
     assert len(cluster.blocks) == before + 1
     assert ordering.asked[:4] == [0, 1, 2, 3]
+
+
+def upgrade(ordering: Busy, cluster: MemoryCluster, version: int = 2) -> Action:
+    """Activates a protocol version ten blocks ahead."""
+
+    async def go() -> Action:
+        replica = Replica(cluster.genesis, Channels(cluster.channels(author_of("admin")).storage, ordering))
+        await replica.follow_to_end()
+        return await replica.act_ahead(author_of("admin"), lambda height: Upgrade(version, height), 10)
+
+    return asyncio.run(go())
+
+
+def make_old_cluster() -> MemoryCluster:
+    genesis = replace(make_genesis(), version=1)
+    return MemoryCluster(genesis, {name: key_of(name) for name in NAMES}, at_once=False)
+
+
+@pytest.mark.parametrize(("blocks", "height"), [(5, 10), (12, 54)])
+def test_an_action_that_comes_too_late_for_its_height_is_ordered_further_ahead(
+    blocks: int, height: int
+) -> None:
+    cluster = make_old_cluster()
+    ordering = Busy(cluster, blocks)
+    assert upgrade(ordering, cluster) == Upgrade(2, height)
+    assert cluster.ledger.protocol == Protocol(1, 2, height)
+    assert len(ordering.seen) == (1 if height == 10 else 2)
+
+
+def test_an_action_that_always_comes_too_late_or_is_wrong_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(administration, "MARGIN_MAX_BLOCKS", 40)
+    cluster = make_old_cluster()
+    ordering = Busy(cluster, 50)
+    with pytest.raises(ActionRefusedError, match="has passed"):
+        upgrade(ordering, cluster)
+    assert len(ordering.seen) == 2
+    with pytest.raises(ActionRefusedError, match="version 9"):
+        upgrade(ordering, cluster, version=9)
+    assert len(ordering.seen) == 2

@@ -16,6 +16,7 @@ from veristream.kabis.client.known_members import (
     FILE,
     MembersFileError,
     Seat,
+    is_known_key,
     know_founding,
     know_ledger,
     load_members,
@@ -71,6 +72,26 @@ def test_a_pending_change_is_known_before_it_is_proved(tmp_path: Path) -> None:
     assert not known.seats()[1].is_former(known.height + 1)
     assert known.seats()[-1] == Seat(V, party("v9"), 5)
     assert names(load_succession(path, GENESIS).at(5)) == ["v0", "v1", "v2", "v3"], "not proved"
+
+
+def test_a_new_key_is_known_once_it_is_in_force_and_the_former_one_no_more(tmp_path: Path) -> None:
+    path, chain = tmp_path / FILE, started()
+
+    def known(name: str, key_epoch: int, role: MemberRole = V) -> bool:
+        return is_known_key(path, GENESIS, role, name, key_of(name, key_epoch).public)
+
+    assert known("v2", 0)
+    chain.change(Rotation("v2", key_of("v2", 1).public), 5)
+    note_members(path, chain.ledger)
+    assert (known("v2", 0), known("v2", 1)) == (True, False)
+    chain.reach(5)
+    note_members(path, chain.ledger)
+    assert (known("v2", 0), known("v2", 1)) == (False, True)
+    assert not known("v2", 1, S)
+    assert not is_known_key(path, GENESIS, V, "v1", key_of("v2", 1).public)
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(MembersFileError):
+        known("v2", 1)
 
 
 def test_a_change_in_force_is_proved_by_handovers(tmp_path: Path) -> None:

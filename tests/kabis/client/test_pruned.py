@@ -15,17 +15,19 @@ from tests.kabis.ordering.test_client import Validator, World, honest
 from tests.kabis.ordering.test_snapshots import BLOCKS, Keeper, keeper
 from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client import following
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
 from veristream.kabis.client.errors import MissedBlocksError
 from veristream.kabis.client.following import watch_for_pruning
 from veristream.kabis.client.producer.producer import AsyncKabisProducer
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.snapshot import Manifest
-from veristream.kabis.ordering.requests import Read
+from veristream.kabis.ordering.requests import Operation, Read, split_request
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.wire.endpoints import RequestError
+from veristream.kabis.wire.handshake import Peer
 from veristream_testing.simulation.memory import MemoryOrdering, Value
 
 LOOK_S = 0.05
@@ -141,3 +143,33 @@ def test_clients_that_missed_blocks_fail_loudly() -> None:
                 await producer.push(Record("orders", b"late"))
 
     run_steadily(test)
+
+
+class Moving(Keeper):
+    """Replaces its snapshot by a newer one while it is fetched, for as long as a test says so."""
+
+    fetched_until = 0
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        if split_request(body)[0] is Operation.CHUNK and self.asked < self.fetched_until:
+            self.asked += 1
+            raise RequestError("there is no chunk 0 of a snapshot at 14")
+        return await super().answer(peer, body)
+
+
+def test_who_opens_tries_again_if_a_snapshot_is_replaced_while_it_is_fetched() -> None:
+    good = keeper(14)
+    validators = [Moving(good.manifest, good.chunks) for _ in range(4)]
+    for validator in validators:
+        validator.answer_read, validator.fetched_until = pruned, 2
+
+    async def test() -> None:
+        world = World(*validators)
+        world.genesis = replace(world.genesis, version=2)
+        async with world as client:
+            replica = Replica(world.genesis, Channels((), client))
+            await replica.follow_to_end(20.0)
+            assert replica.ledger.height == len(BLOCKS)
+
+    run_steadily(test)
+    assert sum(validator.asked for validator in validators) > 4

@@ -44,7 +44,7 @@ OPTIONS = ProducerOptions(batch_events=BATCH_EVENTS, submit_timeout_ms=500)
 def main(arguments: Sequence[str]) -> None:
     """Pushes until it is killed, from the first number on that no earlier run has used."""
     folder, name, notes = Path(arguments[0]), arguments[1], Path(arguments[2])
-    threading.Thread(target=_end_when_alone, daemon=True).start()
+    threading.Thread(target=end_when_alone, daemon=True).start()
     if "--hasty" in arguments:
         ProducerCore._submit = _submit_hastily  # type: ignore[assignment]
     first = max(NotesReader(notes).read().pushed, default=-1) + 1
@@ -77,7 +77,7 @@ def _note(notebook: Notebook, room: threading.Semaphore, number: int, pushed: Pu
     room.release()
 
 
-def _end_when_alone() -> None:
+def end_when_alone() -> None:
     """Whoever started us is gone when our input ends."""
     while os.read(0, 1024):
         pass

@@ -2,7 +2,7 @@
 
 `VERISTREAM_KILL_ROUNDS` says how many rounds; every ten of them have a cluster and a seed of their own. The
 seed also says whether the cluster prunes blocks that its snapshots cover, whether a supervisor restarts its
-parties, and whether it tolerates one fault or two.
+parties, whether it tolerates one fault or two, and which of its members change in some of the rounds.
 With `--log-cli-level=INFO` every cluster says what it went through.
 
 What these rounds cannot show: a kill takes nothing from the system's caches, so that a missing flush is not
@@ -40,10 +40,11 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order(tmp_path: Path, se
     began_s, count = time.monotonic(), min(ROUNDS_PER_CLUSTER, ROUNDS - seed * ROUNDS_PER_CLUSTER)
     shape = choose_shape(seed)
     with opened(tmp_path, shape=shape) as trial:
-        rounds = draw_rounds(Random(seed), trial.members, count)
-        for number, each in enumerate(rounds):
-            _LOGGER.debug("seed %d, round %d: %s", seed, number, each)
+        rounds: list[Round] = []
+        for each in draw_rounds(Random(seed), lambda: trial.members, count, shape.wanted):
+            _LOGGER.debug("seed %d, round %d: %s", seed, len(rounds), each)
             trial.run(each)
+            rounds.append(each)
         trial.strike(trial.members.everybody)
         ledger = check_files(trial.cluster.folder)
         assert (count_pruned(trial.cluster.folder) > 0) is shape.prunes or count < ROUNDS_PER_CLUSTER
@@ -56,11 +57,13 @@ def tell(trial: Trial, seed: int, rounds: list[Round], seconds: float) -> None:
     """Says what a cluster went through."""
     told = trial.told().values()
     _LOGGER.info(
-        "seed %d: %s, %d rounds (%s), killed %s; %d events pushed, %d acknowledged, %d delivered; %.0f s",
+        "seed %d: %s, %d rounds (%s), %d changes of the members, killed %s; %d events pushed,"
+        " %d acknowledged, %d delivered; %.0f s",
         seed,
         choose_shape(seed),
         len(rounds),
         ", ".join(f"{count} {kind.name}" for kind, count in Counter(each.kind for each in rounds).items()),
+        trial.changes,
         ", ".join(f"{count} {role}" for role, count in trial.kills.items()),
         sum(len(notes.pushed) for notes in told),
         sum(len(notes.acknowledged) for notes in told),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from tests.kabis.kills.notes import Notebook, Notes, NotesReader
 from tests.kabis.kills.oracle import Delivered, find_problems
-from tests.kabis.kills.plan import Kind, Members, Round, Shape, choose_shape, draw_rounds
 
 
 def history(line: str) -> list[Delivered]:
@@ -87,39 +85,3 @@ def test_notes_of_several_runs_are_read_once_and_torn_lines_do_not_count(tmp_pat
     second.fail(2, "of  two\nlines")
     expected = Notes({0: 0, 1: 1, 2: 0}, {0: (0, 7)}, {2: "of two lines"})
     assert reader.read() == NotesReader(tmp_path).read() == expected
-
-
-MEMBERS = Members(("v1", "v2", "v3", "v4"), ("s1", "s2", "s3"), ("anna", "bert", "cleo"), 1)
-
-
-def count_victims(each: Round) -> tuple[int, int, int]:
-    groups = (MEMBERS.validators, MEMBERS.storage, MEMBERS.producers)
-    return tuple(len(set(each.victims) & set(names)) for names in groups)  # type: ignore[return-value]
-
-
-def test_rounds_kill_as_many_as_their_kind_says() -> None:
-    rounds = draw_rounds(Random(1), MEMBERS, 400)
-    assert [each.kind for each in rounds].count(Kind.WITHIN) == 240
-    assert [each.kind for each in rounds[:10]].count(Kind.BEYOND) == 2
-    assert rounds == draw_rounds(Random(1), MEMBERS, 400)
-    counts = {kind: {count_victims(each) for each in rounds if each.kind is kind} for kind in Kind}
-    assert counts[Kind.POWER_CUT] == {(4, 3, 3)}
-    assert counts[Kind.WITHIN] == {
-        (validators, storage, producers)
-        for validators in (0, 1)
-        for storage in (0, 1)
-        for producers in range(4)
-        if validators + storage + producers
-    }
-    assert all(validators > 1 or storage > 1 for validators, storage, _ in counts[Kind.BEYOND])
-    assert {each[:2] for each in counts[Kind.BEYOND]} >= {(4, 3), (2, 0), (0, 2), (4, 0), (0, 3)}
-    assert all(len(set(each.victims)) == len(each.victims) for each in rounds)
-
-
-def test_shapes_come_in_turn() -> None:
-    shapes = [choose_shape(seed) for seed in range(5)]
-    assert shapes[0] == Shape(4, prunes=True, supervised=True)
-    assert shapes[4] == Shape(7, prunes=True, supervised=True)
-    assert [each.prunes for each in shapes].count(True) == 4
-    assert [each.supervised for each in shapes].count(True) == 3
-    assert [choose_shape(seed) for seed in range(5, 10)] == shapes

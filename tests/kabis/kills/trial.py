@@ -1,13 +1,13 @@
 """A cluster, producers and a consumer under kills: strike, start again, look at what became of events.
 
-Parties are processes as `veristream kabis up` starts them, producers are processes with a journal. Who
-starts parties again is the trial, at the times of the plan, or a supervisor, as soon as it may. The
-consumer lives through all of it in the process of the test, and carries on where it was.
+Parties are processes as `veristream kabis up` starts them, producers are processes with a journal, changes
+of the members are commands. Who starts parties again is the trial, at the times of the plan, or a
+supervisor, as soon as it may; the same starts those who join. The consumer lives through all of it in the
+process of the test, and carries on where it was.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
@@ -16,9 +16,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.kabis.kills.changes import Members
+from tests.kabis.kills.commands import Ordering
 from tests.kabis.kills.notes import Notes, NotesReader, Place
 from tests.kabis.kills.oracle import Delivered, find_problems
-from tests.kabis.kills.plan import Kind, Members, Round, Shape
+from tests.kabis.kills.plan import COMMAND, Kind, Round, Shape
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
@@ -36,7 +38,7 @@ PRODUCERS = ("anna", "bert", "cleo")
 PLAIN = Shape(validators=4, prunes=False, supervised=False)
 PRUNING = "[snapshots]\nevery_blocks = 20\nkeep_blocks = 40\nsegment_bytes = 65536\n"
 """Small, so that a validator that was down for a while, and every client that comes, needs a snapshot."""
-ENDED = re.compile(r"\S+ (was killed|was stopped|ended with exit code) ")
+LEFT = "is no longer a validator"
 EAGER = Policy(first_s=0.1, last_s=0.5, failures_max=1000)
 
 
@@ -60,11 +62,14 @@ class Trial:
     supervised: bool = False
     supervisor: Supervisor | None = None
     told_by_supervisor: list[str] = field(default_factory=list)
+    ordering: Ordering | None = None
+    changes: int = 0
+    left: set[str] = field(default_factory=set)
     readers: dict[str, NotesReader] = field(init=False)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     delivered: list[Delivered] = field(default_factory=list)
     kills: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("validator", "storage", "producer"), 0)
+        default_factory=lambda: dict.fromkeys(("validator", "storage", "producer", COMMAND), 0)
     )
 
     def __post_init__(self) -> None:
@@ -76,11 +81,11 @@ class Trial:
 
     @property
     def members(self) -> Members:
-        """Everybody who can be killed."""
-        genesis = self.cluster.genesis
-        validators = tuple(party.name for party in genesis.validators)
-        storage = tuple(party.name for party in genesis.storage)
-        return Members(validators, storage, self.producers, genesis.faults)
+        """Everybody who can be killed: the members in force, as the folder knows them, and producers."""
+        members = self.cluster.folder.members().in_force
+        validators = tuple(party.name for party in members.validators)
+        storage = tuple(party.name for party in members.storage)
+        return Members(validators, storage, self.producers, members.faults)
 
     def told(self) -> dict[str, Notes]:
         """What the producers have noted until now; the next call adds to it."""
@@ -88,20 +93,30 @@ class Trial:
 
     # Killing and starting.
 
-    def strike(self, victims: Iterable[str]) -> None:
-        """Kills all of them at once, then waits until they are gone; none may have ended before."""
+    def strike(self, victims: Iterable[str]) -> list[str]:
+        """Kills all of them that run at once, and waits until they are gone; returns who was killed.
+
+        None may have ended before. Who does not run has left or not joined yet, or a supervisor, which may
+        wait before it restarts what was killed just now, has not restarted it.
+        """
         self._require_alive()
-        struck = {name: self._process(name) for name in victims if self._is_running(name)}
+        names = list(victims)
+        struck = {name: self._process(name) for name in names if self._is_running(name)}
         for process in struck.values():
             process.kill()
+        if COMMAND in names and self.ordering is not None and self.ordering.kill():
+            self.kills[COMMAND] += 1
         for name, process in struck.items():
             process.communicate(timeout=PATIENCE_S)
             self.kills[self._role(name)] += 1
             (self.running if name in self.producers else self.cluster.running).pop(name)
+        return list(struck)
 
     def _is_running(self, name: str) -> bool:
-        """Whether it can be killed; a supervisor may wait before it restarts what was killed just now."""
-        return self.supervisor is None or name in (*self.running, *self.cluster.running)
+        if name in self.producers:
+            return name in self.running
+        party = self.cluster.running.get(name)
+        return party is not None and party.is_alive()
 
     def _process(self, name: str) -> subprocess.Popen[bytes]:
         process = self.running[name] if name in self.producers else self.cluster.running[name].child
@@ -135,7 +150,9 @@ class Trial:
         return self._log(name).read_text(encoding="utf-8")[-2000:]
 
     def end(self) -> None:
-        """Ends the producers that run; the parties end with their cluster."""
+        """Ends the producers and the command that run; the parties end with their cluster."""
+        if self.ordering is not None:
+            self.ordering.kill()
         for name in list(self.running):
             process = self.running.pop(name)
             process.kill()
@@ -145,13 +162,16 @@ class Trial:
 
     def run(self, each: Round) -> None:
         """Strikes as the round says, has everybody come back, and looks at the history."""
-        time.sleep(each.after_s)
-        self.strike(each.victims)
+        if each.change is not None:
+            self.ordering = Ordering(self.cluster, each.change, self._log(COMMAND))
+            self.left |= {*each.change.leaving}
+        self._supervise(each.after_s)
+        struck = self.strike(each.victims)
         time.sleep(each.down_s)
-        producers = [name for name in each.victims if name in self.producers]
-        parties = [name for name in each.victims if name not in self.producers]
+        producers = [name for name in struck if name in self.producers]
+        parties = [name for name in struck if name not in self.producers]
         if each.again_s is not None:
-            self.launch(producers if self.supervisor else each.victims)
+            self.launch(producers if self.supervisor else struck)
             self._supervise(each.again_s)
             self.strike(each.victims)
         if each.producers_last:
@@ -166,15 +186,43 @@ class Trial:
         else:
             self.launch(producers)
             self.start(parties)
+        self._complete_change()
         self.wait_for_progress()
         self.check()
 
+    def _complete_change(self) -> None:
+        """Waits until the change of the round, if any, is in force, and those who left are down."""
+        ordering = self.ordering
+        if ordering is None:
+            return
+
+        def is_done() -> bool:
+            self._require_alive()
+            self._supervise()
+            return ordering.step()
+
+        if not wait_until(is_done, PATIENCE_S):
+            raise FoundProblemsError([f"{ordering.change} is not complete: {ordering.last_words()}"])
+        for name in ordering.change.leaving:
+            self.cluster.running.pop(name, None)
+        self.ordering, self.changes = None, self.changes + 1
+
+    @property
+    def _leaving(self) -> tuple[str, ...]:
+        """Who leaves in this round, and therefore may end by itself."""
+        return () if self.ordering is None else self.ordering.change.leaving
+
     def start(self, parties: Sequence[str]) -> None:
-        """Has parties come back and waits until they answer; if there is a supervisor, it restarts them."""
+        """Has parties come back and waits until they answer; if there is a supervisor, it restarts them.
+
+        Those that leave may have left meanwhile, and nobody waits for them.
+        """
+        staying = [name for name in parties if name not in self._leaving]
         if self.supervisor is None:
-            self.cluster.start(names=parties)
-        elif not wait_until(lambda: self._are_back(parties), PATIENCE_S):
-            raise FoundProblemsError([f"not restarted: {parties}; {self.told_by_supervisor[-5:]}"])
+            self.launch(name for name in parties if name in self._leaving)
+            self.cluster.start(names=staying)
+        elif not wait_until(lambda: self._are_back(staying), PATIENCE_S):
+            raise FoundProblemsError([f"not restarted: {staying}; {self.told_by_supervisor[-5:]}"])
 
     def _are_back(self, parties: Sequence[str]) -> bool:
         self._supervise()
@@ -185,14 +233,23 @@ class Trial:
         )
 
     def _supervise(self, seconds: float = 0.0) -> None:
-        """Has the supervisor, if there is one, look after the parties for so long, or once."""
+        """Has the supervisor, if there is one, look after the parties for so long, or once.
+
+        Without one, who joins is started here, as an operator would.
+        """
         until_s = time.monotonic() + seconds
         while True:
             if self.supervisor is not None:
                 self.supervisor.step()
+            elif self.ordering is not None:
+                self.launch(filter(self._is_new, self.ordering.change.joining))
             if time.monotonic() >= until_s:
                 return
             time.sleep(0.02)
+
+    def _is_new(self, name: str) -> bool:
+        """Whether it joins, and nobody has started it yet."""
+        return name in self.cluster.names() and processes.read_pid(self.cluster.folder_of(name)) is None
 
     def wait_for_progress(self) -> None:
         """Waits until every producer that runs was told of an event that it pushed from now on."""
@@ -210,13 +267,26 @@ class Trial:
     def _require_alive(self) -> None:
         gone = [name for name, process in self.running.items() if process.poll() is not None]
         problems = [f"{name} ended by itself: {self._last_words(name)}" for name in gone]
-        problems += [f"{name} ended by itself: {words}" for name, words in self.cluster.ended().items()]
+        problems += [
+            f"{name} ended by itself: {words}"
+            for name, words in self.cluster.ended().items()
+            if not self._has_left(name)
+        ]
         # Of those that were killed here, the supervisor does not learn how they ended.
         problems += [
-            each for each in self.told_by_supervisor if " with exit code " in each or " by " in each
+            each
+            for each in self.told_by_supervisor
+            if (" with exit code " in each or " by " in each)
+            and not (LEFT in each and each.split()[0] in self.left)
         ]
         if problems:
             raise FoundProblemsError(problems)
+
+    def _has_left(self, name: str) -> bool:
+        """Whether a party that ended leaves in this round: it was stopped, or says that it has left."""
+        ended = self.cluster.running[name]
+        words = processes.last_words(self.cluster.folder_of(name))[0]
+        return name in self._leaving and (ended.exit_code == 0 or LEFT in words)
 
     # Looking.
 
@@ -319,6 +389,7 @@ def opened(
                 yield trial
             finally:
                 trial.end()
+                cluster.stop()  # a command may have started who joins
 
 
 def _prepare(folder: ClusterFolder, producers: Iterable[str]) -> None:

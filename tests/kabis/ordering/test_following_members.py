@@ -107,7 +107,7 @@ def test_a_false_change_convinces_nobody_and_a_true_one_does() -> None:
     async def test() -> None:
         async with serving(genesis, 1, liar, liar, honest, liar) as client:
             assert await client.learn()
-            assert list(client.handovers) == [true]
+            assert list(client.succession.handovers) == [true]
             assert client.members == rotated(genesis)
 
     run_steadily(test)

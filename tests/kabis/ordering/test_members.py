@@ -248,3 +248,23 @@ def test_who_is_admitted_and_linked() -> None:
     chain.grow(4 + LEAVING_HEIGHTS)
     assert not seats.admits("v0", key_of("v0").public) and not seats.admits("v2", key_of("v2").public)
     assert set(seats.others()) == {"v2", "v3", "v4"}
+
+
+def test_later_members_that_are_proved_are_talked_to_until_the_ledger_knows_them() -> None:
+    """A ledger at height 0, all of whose validators may be gone, or have other keys."""
+    behind, chain = ChangingLedger(), ChangingLedger()
+    after = replaced(SECOND, "v2", member("v2", 1))
+    chain.set_members(after, 4)
+    chain.grow(4)
+    succession = chain.ledger.succession
+    seats = Seats(behind.ledger, "v1", key_of("v1"), lambda *_: None, lambda content: content)
+    assert not seats.admits("v4", key_of("v4").public)
+    seats.expect(succession.heights[-1], succession.latest)
+    assert set(seats.others()) == {"v0", "v2", "v3", "v4"}
+    assert seats.admits("v4", key_of("v4").public)
+    assert [seats.admits("v2", key_of("v2", epoch).public) for epoch in range(3)] == [True, True, False]
+    assert seats.members(1) == behind.ledger.members, "who votes is what the ledger says"
+    assert seats.signer.public == key_of("v1").public
+    behind.set_members(SECOND, 4)  # in its own ledger others came, which no honest quorum lets happen
+    behind.grow(4)
+    assert not seats.admits("v2", key_of("v2", 1).public), "the ledger is past that height"

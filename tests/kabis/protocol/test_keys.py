@@ -79,10 +79,27 @@ def test_a_key_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
     assert load_key(path) == key
     with pytest.raises(ModelError, match="exists already"):
         save_key(path, key)
+    assert list(tmp_path.iterdir()) == [path]
     path.chmod(0o640)
     with pytest.raises(ModelError, match="others may read") as caught:
         load_key(path)
     assert caught.value.hint == f"chmod 600 {path}"
+
+
+def test_nobody_sees_a_key_file_that_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is flushed, as long as that may take, and if the machine fails then."""
+    path, seen = tmp_path / "key.next", list[bool]()
+
+    def flush(_: int) -> None:
+        seen.append(path.exists())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("veristream.kabis.protocol.keys.os.fsync", flush)
+    with pytest.raises(EnvironmentFailure, match="No space left on device"):
+        save_key(path, make_key(SEED))
+    assert (seen, list(tmp_path.iterdir())) == ([False], [])
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,32 @@ def test_a_storage_party_is_replaced_and_its_key_too(run: Console) -> None:
     assert errors_of(run) == []
 
 
+@pytest.mark.parametrize("name", ["validator-4", "storage-2"])
+def test_a_key_is_replaced_while_its_party_is_down(run: Console, name: str) -> None:
+    """It has neither blocks nor a view of the chain that name its new key; another key is refused."""
+    run.cluster.kill(name)
+    run.do("member", "rotate", name)
+    path, members = run.data / name / KEY, run.cluster.folder.members().in_force
+    key = path.read_bytes()
+    assert load_key(path).public in {each.public for role in MemberRole for each in members.of(role)}
+    path.write_bytes((run.data / "validator-1" / KEY).read_bytes())
+    refused = run("up", "--detach")
+    assert refused.code == 2
+    assert f"{name} did not start: the key is not that of '{name}' in the genesis" in refused.told
+    path.write_bytes(key)
+    run.do("up", "--detach")
+    seen = run.look(lambda seen: is_whole(members_of(seen)), "status", "--json")
+    assert is_whole(members_of(seen))
+    run.cluster.kill({"validator-4": "validator-5", "storage-2": "storage-3"}[name])  # so that it is needed
+    run.do("produce", "orders", given=f"{name}\n")
+    run.do("up", "--detach")
+    assert errors_of(run) == []
+
+
+def is_whole(members: list[Any]) -> bool:
+    return all(each["answers"] for each in members)
+
+
 def test_three_validators_and_two_storage_parties_join_at_once(run: Console) -> None:
     joining = [*(f"validator-{number}" for number in (11, 12, 13)), "storage-5", "storage-6"]
     told = run.do("member", "add", *joining).lines()
@@ -197,6 +223,18 @@ def test_a_client_finds_the_members_though_no_founding_validator_is_left(
     assert Console(mine.path)(*read).code == 3, "nobody is at the founding addresses"
     shutil.copy(run.cluster.folder.members_path, mine.members_path)
     assert len(Console(mine.path).do(*read).lines()) == 6
+
+
+def test_parties_join_though_no_founding_validator_is_left(run: Console) -> None:
+    """They find the others by members.json beside the genesis: nobody listens at the founding addresses."""
+    assert not {f"validator-{number}" for number in range(1, 5)} & run.cluster.find().keys()
+    run.do("member", "replace", "validator-5", "validator-9")
+    run.do("member", "replace", "storage-3", "storage-7")
+    for name in ("validator-6", "storage-2"):
+        run.cluster.kill(name)  # so that the new ones are needed
+    run.do("produce", "orders", given="seven\n")
+    run.do("up", "--detach")
+    assert errors_of(run) == []
 
 
 # Chains whose members cannot change now, or never

@@ -34,8 +34,19 @@ FETCH_S = 5.0
 SUBMIT_AGAIN_S = 2.0
 SPREAD_S = 10.0
 """How long to wait until most validators have the block of an action that is on the ledger."""
+LATE_BLOCKS = 2
+"""An action that counts from so few blocks ahead comes too late."""
+MARGIN_GROWTH, MARGIN_MAX_BLOCKS = 4, 1000
+"""How many times further ahead the next attempt is, and how far at most."""
 
 Value = TypeVar("Value")
+
+
+class ActionRefusedError(ModelError):
+    """The ledger refuses an action, and will refuse it later."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(f"the ledger refuses it: {refused}")
 
 
 class Replica:
@@ -108,13 +119,30 @@ class Replica:
                     transaction = b""
                     continue
                 case Refused(reason) as refused if reason not in NOT_YET:
-                    raise ModelError(f"the ledger refuses it: {refused}")
+                    raise ActionRefusedError(refused)
                 case _:
                     pass
             if time.monotonic() >= due_s:
                 await self._submit(transaction)
                 due_s = time.monotonic() + SUBMIT_AGAIN_S
             await self._follow_next(due_s)
+
+    async def act_ahead(self, author: Author, make: Callable[[int], Action], margin: int) -> Action:
+        """Writes an action that counts from a height on, so many blocks ahead; returns it.
+
+        If the chain is there before the action is in a block, another one counts from further ahead.
+        """
+        while True:
+            height = self.ledger.height + margin
+            try:
+                action = make(height)
+                await self.act(author, action)
+                return action
+            except ActionRefusedError:
+                if height > self.ledger.height + LATE_BLOCKS or margin >= MARGIN_MAX_BLOCKS:
+                    raise
+            await self.follow_to_end()
+            margin = min(MARGIN_MAX_BLOCKS, margin * MARGIN_GROWTH)
 
     async def _follow_next(self, until_s: float) -> None:
         """Follows the next block, if one comes before the transaction must be submitted again."""

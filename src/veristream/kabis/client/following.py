@@ -114,21 +114,22 @@ async def resume(
     target: int,
     moved: Callable[[], object] = lambda: None,
     gap: int | None = None,
-) -> None:
+) -> bool:
     """Continues from a snapshot if the follower is far behind, or its next block was pruned.
 
     `gap` is how far behind that is, by default `SNAPSHOT_GAP`. Without a good snapshot, the follower stays
-    where it is. `moved` is called at each progress.
+    where it is; returns False if nobody returns its next block either. `moved` is called at each progress.
     """
     ordering.heed(follower.known_changes())
     height = follower.ledger.height
     if target - height <= (SNAPSHOT_GAP if gap is None else gap) and (
         target <= height or await ordering.read(height + 1, height + 1)
     ):
-        return
+        return True
     ledger = await ordering.snapshot(height, follower.verify_snapshot, moved)
     if ledger is not None:
         follower.resume(ledger)
+    return ledger is not None or bool(await ordering.read(height + 1, height + 1))
 
 
 async def watch_for_pruning(ordering: Ordering, follower: Follower) -> None:
@@ -181,10 +182,18 @@ class Pursuit:
         self._reason = reason
 
     async def _resume(self, ordering: Ordering, target: int, moved: Callable[[], object]) -> None:
-        try:
-            await resume(ordering, self._follower, target, moved)
-        except FAILURES as error:
-            self.reasons(str(error))
+        """Continues from a snapshot if one is needed.
+
+        It tries until it has one, or the next block: validators may replace a snapshot by a newer one while
+        it is fetched.
+        """
+        while True:
+            try:
+                if await resume(ordering, self._follower, target, moved):
+                    return
+            except FAILURES as error:
+                self.reasons(str(error))
+            await asyncio.sleep(RETRY_S)
 
     async def catch_up(self, ordering: Ordering, move: Callable[[], Awaitable[object]]) -> None:
         """Returns at the reported height, or at the checkpoint's if that is higher.

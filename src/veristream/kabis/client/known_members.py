@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.members import MemberRole, Members, Party
+
+_LOGGER = logging.getLogger(__name__)
 
 FILE = "members.json"
 FORMAT = "members/1"
@@ -144,6 +147,26 @@ def load_members(path: Path, genesis: Genesis) -> KnownMembers:
 def load_succession(path: Path, genesis: Genesis) -> Succession:
     """Returns the members that the file proves."""
     return Succession.verified(genesis, load_members(path, genesis).handovers, verify_signature)
+
+
+def find_handovers(path: Path | None, genesis: Genesis) -> tuple[Handover, ...]:
+    """Returns the changes that the file proves; logs a damaged file, and returns none.
+
+    A party can do without them as long as somebody is left whom its own ledger knows.
+    """
+    if path is None:
+        return ()
+    try:
+        return load_members(path, genesis).handovers
+    except MembersFileError as error:
+        _LOGGER.warning("%s", error.message)
+        return ()
+
+
+def is_known_key(path: Path, genesis: Genesis, role: MemberRole, name: str, public: bytes) -> bool:
+    """Whether the file says that this is a member's present key; raises MembersFileError."""
+    member = load_members(path, genesis).in_force.find(role, name)
+    return member is not None and member.public == public
 
 
 def note_members(path: Path, ledger: Ledger) -> KnownMembers:

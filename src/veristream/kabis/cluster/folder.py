@@ -142,7 +142,8 @@ class ClusterFolder:
     def clients(self) -> list[str]:
         """Returns the names of all keys in the folder."""
         folder = self.path / "keys"
-        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(path.name for path in found if is_name(path.name))  # others are half written
 
     def add_client(self, name: str) -> SecretKey:
         """Creates a key for a new client, which the storage parties admit from now on."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,7 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.client import OrderingClient
@@ -193,15 +195,21 @@ async def find_snapshot(ledger: Ledger, blocks: BlockStore, ordering: Validators
     return await take_snapshot(blocks, ordering, ledger.genesis)
 
 
-async def join_by_snapshot(node: Node, identity: Identity, every_s: float = LOOK_EVERY_S) -> None:
+async def join_by_snapshot(
+    node: Node, identity: Identity, handovers: Sequence[Handover] = (), every_s: float = LOOK_EVERY_S
+) -> None:
     """Returns once a good snapshot from others is on disk that this validator needs to go on.
 
     It needs one if it has made no progress for a while, and nobody returns its next block although a
-    snapshot of a later one exists.
+    snapshot of a later one exists. The handovers are changes of the members that are known beside its own
+    ledger, and others may know more: without them, it would look for blocks only where those validators
+    were that its ledger knows.
     """
     client = OrderingClient(node.genesis, identity, ANSWER_S, without=node.name)
+    client.know(handovers)
     try:
         while True:
+            node.expect(client.succession)
             height = node.ledger.height
             await asyncio.sleep(every_s)
             try:

@@ -27,6 +27,8 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Storage
 from veristream.kabis.channels.parties import StorageParties
 from veristream.kabis.client.connect import open_ordering, open_storage
+from veristream.kabis.client.known_members import FILE as MEMBERS_FILE
+from veristream.kabis.client.known_members import find_handovers, is_known_key
 from veristream.kabis.cluster.readings import read_storage
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.log.disk.files import Full, replace
@@ -40,7 +42,7 @@ from veristream.kabis.process.tls import read_tls
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
-from veristream.kabis.protocol.members import Party
+from veristream.kabis.protocol.members import MemberRole, Party
 from veristream.kabis.storage.admission import Gate, WaitingLimits
 from veristream.kabis.storage.backfill import Backfill
 from veristream.kabis.storage.chain import ChainView, follow_chain
@@ -94,11 +96,17 @@ class Options:
     tls: Tls | None = None
     key_path: Path | None = None
     next_key: SecretKey | None = None
+    members_path: Path | None = None
 
     @property
     def keys(self) -> list[SecretKey]:
         """The party's key, and the one that is to replace it."""
         return [key for key in (self.key, self.next_key) if key is not None]
+
+    def is_known_key(self) -> bool:
+        """Whether the file of the members beside the genesis says that the key is the party's."""
+        path, public = self.members_path, self.key.public
+        return path is not None and is_known_key(path, self.genesis, MemberRole.STORAGE, self.party, public)
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -163,7 +171,8 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
         options.listen, identity, directory.authorize, handlers, limits, encrypt=options.encrypt
     )
     party.note = server.note
-    ordering = open_ordering(options.genesis, identity) if options.follow else None
+    handovers = find_handovers(options.members_path, options.genesis)
+    ordering = open_ordering(options.genesis, identity, handovers=handovers) if options.follow else None
     tasks = [
         asyncio.create_task(party.committer.run()),
         asyncio.create_task(_retain(options, party.core, view)),
@@ -320,6 +329,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         key_path=given.key,
         key=key,
         next_key=_load_next(given.key),
+        members_path=given.genesis.with_name(MEMBERS_FILE),
         listen=listen,
         ready=given.ready,
         log=LogOptions(given.segment_bytes or kept.segment_bytes, Flush(given.flush), given.interval_ms),
@@ -357,12 +367,13 @@ def _load_next(key_path: Path | None) -> SecretKey | None:
 def _require_member(options: Options, seat: Seat) -> None:
     """Raises ModelError if the party can never be a member with its keys.
 
-    A party that follows the chain may be one that has joined, or will.
+    A party that follows the chain may be one that has joined, or will; or its key was replaced, and it has
+    not saved its view of the chain since.
     """
     if options.follow and not any(party.name == seat.name for party in options.genesis.storage):
         if seat.standing is Standing.STRANGER:
             _LOGGER.info("%s waits until an admin makes it a member", seat.name)
-    elif not seat.memberships.has_joined(seat.name):
+    elif not seat.memberships.has_joined(seat.name) and not options.is_known_key():
         _require_founding(options.genesis, seat.name, options.keys)
 
 

@@ -30,6 +30,8 @@ from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.client.known_members import FILE as MEMBERS_FILE
+from veristream.kabis.client.known_members import find_handovers, is_known_key
 from veristream.kabis.cluster.readings import read_validator
 from veristream.kabis.cluster.rejoining import (
     BLOCKS,
@@ -41,6 +43,7 @@ from veristream.kabis.cluster.rejoining import (
     rejoin,
     require_votes,
 )
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
@@ -94,6 +97,7 @@ class Options:
     process: ProcessSettings = field(default_factory=ProcessSettings)
     metrics_port: int = 0
     tls: Tls | None = None
+    members_path: Path | None = None
 
     @property
     def me(self) -> Me:
@@ -109,6 +113,20 @@ class Options:
     def keys(self) -> tuple[SecretKey, ...]:
         """Returns its key, and the next one if there is one."""
         return (load_key(self.key), *([load_key(self.next_key)] if self.next_key.exists() else ()))
+
+    def is_known_key(self) -> bool:
+        """Whether its key replaced the former one while it was down, so that its own blocks do not name it.
+
+        The file beside the genesis tells, since only who has read the ledger replaces the key.
+        """
+        path, public = self.members_path, load_key(self.key).public
+        return path is not None and is_known_key(
+            path, self.genesis, MemberRole.VALIDATOR, self.name, public
+        )
+
+    def handovers(self) -> tuple[Handover, ...]:
+        """Returns the changes of the members that the file beside the genesis proves."""
+        return find_handovers(self.members_path, self.genesis)
 
     def identity(self, key: Signer) -> Identity:
         """Returns who it is, with one of its keys."""
@@ -153,7 +171,7 @@ async def _run_once(options: Options, make_node: MakeNode, stop: asyncio.Event) 
 async def _rejoin(options: Options, blocks: BlockStore, stop: asyncio.Event) -> bool:
     """Waits until a restored validator may vote again; returns False if it is stopped before."""
     identity = options.identity(options.keys()[0])
-    ordering = open_ordering(options.genesis, identity)
+    ordering = open_ordering(options.genesis, identity, handovers=options.handovers())
     replace(options.ready, json.dumps({"validator": options.name, "pid": os.getpid()}).encode() + b"\n")
     rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, options.genesis))
     stopping = asyncio.ensure_future(stop.wait())
@@ -193,7 +211,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service.note, service.blame = server.note, server.blame
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(_dismiss(node, server))
-    joining = asyncio.create_task(join_by_snapshot(node, identity))
+    joining = asyncio.create_task(join_by_snapshot(node, identity, options.handovers()))
     changing = asyncio.create_task(_watch_membership(options, node))
     ends: list[asyncio.Future[Any]] = [stopping, leaving, joining, changing, node.failed]
     try:
@@ -219,11 +237,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
 
 
 def _settle_key(options: Options, node: Node) -> None:
-    """Replaces the key by the next one if that is in force; raises ModelError if it has no key in force.
-
-    A validator that lacks blocks at whose heights it voted, because they were moved away, may have a key
-    that is in force later on.
-    """
+    """Replaces the key by the next one if that is in force; raises ModelError if it has no key in force."""
     seats = node.validator.seats
     named = [party.public for party in seats.named()]
     if not named:
@@ -232,10 +246,7 @@ def _settle_key(options: Options, node: Node) -> None:
         options.next_key.replace(options.key)
         flush_folder(options.key.parent)
         _LOGGER.info("the next key of %s is in force", options.name)
-    elif not any(seats.has(public) for public in named):
-        if node.records.height > node.ledger.height + 1:
-            _LOGGER.warning("%s lacks blocks, and follows the others until it knows its key", options.name)
-            return
+    elif not any(seats.has(public) for public in named) and not options.is_known_key():
         raise ModelError(
             f"the key is not that of {options.name!r} in the genesis or on the ledger",
             hint="name its own key file with --key",
@@ -309,6 +320,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         process=process,
         metrics_port=given.metrics_port,
         tls=read_tls(process, given.settings.parent, given.name) if given.settings else None,
+        members_path=given.genesis.with_name(MEMBERS_FILE),
     )
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -209,10 +210,13 @@ async def order_change(replica: Replica, access: Access, decide: Decide, margin:
     planned = plan_change(ledger.members, wish.build([each.party for each in joining]))
     if pending is not None and pending[1] != planned:
         raise _pending_error(pending[0])
-    height, before = ledger.height + margin if pending is None else pending[0], ledger.members
+    before, height = ledger.members, pending[0] if pending is not None else 0
     if pending is None:
         possessions = tuple(sorted((each.possession for each in joining), key=attrgetter("place")))
-        await replica.act(access.author(ADMIN), SetMembers(planned, height, possessions))
+        author, change = access.author(ADMIN), partial(SetMembers, planned, possessions=possessions)
+        ordered = await replica.act_ahead(author, lambda at: change(height=at), margin)
+        assert isinstance(ordered, SetMembers)
+        height = ordered.height
     note_members(folder.members_path, ledger)
     return Ordered(height, before, planned)
 

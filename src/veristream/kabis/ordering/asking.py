@@ -231,9 +231,9 @@ class Validators(ABC):
     # Members
 
     @property
-    def handovers(self) -> Sequence[Handover]:
+    def succession(self) -> Succession:
         """The changes of the members that are known, verified."""
-        return self._succession.handovers
+        return self._succession
 
     def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
         """Tells which changes of the members the caller knows, from blocks that it has verified itself.

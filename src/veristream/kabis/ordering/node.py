@@ -22,6 +22,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ledger.snapshot import Snapshot
+from veristream.kabis.ledger.succession import Succession
 from veristream.kabis.log.disk.files import Full
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.mempool import find_author
@@ -198,6 +199,12 @@ class Node:
         return await connect(
             places.take(2 * len(parties)), identity, Peer(Role.VALIDATOR, party.name, party.public)
         )
+
+    def expect(self, succession: Succession) -> None:
+        """Talks to the latest members that are proved, too, until the ledger knows them."""
+        if succession.heights:
+            self.validator.seats.expect(succession.heights[-1], succession.latest)
+            self._link()
 
     def _number_of(self, name: str) -> int:
         return self._indices.setdefault(name, len(self._indices))

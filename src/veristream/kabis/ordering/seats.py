@@ -49,6 +49,7 @@ class Seats:
         self._check = check
         self._identify = identify
         self._known: dict[int, _Seat] = {}
+        self._later: tuple[int, Members] | None = None
 
     def members(self, height: int) -> Members:
         """Returns the members of a height, at most two above the ledger's."""
@@ -100,6 +101,19 @@ class Seats:
 
     # Between heights
 
+    def expect(self, height: int, members: Members) -> None:
+        """Notes members that are proved to be in force from a height on, which the ledger has yet to reach.
+
+        Of the members that the ledger knows, there may be none left to fetch blocks from.
+        """
+        self._later = (height, members)
+
+    def _expected(self) -> list[Members]:
+        """The proved members of a later height, if the ledger does not know them."""
+        if self._later is None or self._later[0] <= self._ledger.height + 1:
+            return []
+        return [self._later[1]]
+
     def _all(self) -> list[tuple[int, Members]]:
         """All members that were ever ordered, by the height that they begin at; the founding ones at 0."""
         return [(0, self._ledger.genesis.members), *self._ledger.memberships.changes]
@@ -135,7 +149,7 @@ class Seats:
         return min(height for height, _ in known if height > held[-1]) if held else None
 
     def _recent(self) -> list[Members]:
-        """The members in force for the next block, the pending ones, then those of the last heights."""
+        """The members in force for the next block, pending and later ones, then former ones for a while."""
         height = self._ledger.height + 1
         known = [each for each in self._all() if each[0] <= height]
         ends = [*(begin for begin, _ in known[1:]), height + 1]
@@ -144,10 +158,10 @@ class Seats:
             for (_, members), end in zip(known, ends, strict=True)
             if height - LEAVING_HEIGHTS < end <= height
         ]
-        return [*self._present(), *reversed(former)]
+        return [*self._present(), *self._expected(), *reversed(former)]
 
     def others(self) -> dict[str, tuple[Party, ...]]:
-        """Returns the other validators to talk to, by name: in force, pending, or just left.
+        """Returns the other validators to talk to, by name: in force, pending or later, or just left.
 
         Of a validator with several keys, the one in force comes first. Whoever lags behind a change may
         still know itself, or us, by another.

@@ -140,13 +140,21 @@ def _not_a_key(path: Path) -> ModelError:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a new file that only its owner may read, durably."""
+    """Writes a new file that only its owner may read, durably; who looks for it finds all of it or nothing.
+
+    A validator that runs looks for its next key, and ends if that is no key.
+    """
+    fresh = path.with_name(f"{path.name}~{os.urandom(4).hex()}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(fresh, path)
+        finally:
+            fresh.unlink()
     except FileExistsError as error:
         hint = "choose another name; keys are never overwritten"
         raise ModelError(f"{path} exists already", hint=hint) from error

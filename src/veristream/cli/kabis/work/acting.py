@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,12 +40,17 @@ def act(data: Path, decide: Callable[[Ledger], Wanted]) -> Wanted:
 
 def upgrade(data: Path, to: int | None, at: int | None) -> None:
     """Schedules a protocol version, by default the latest one, a few blocks ahead."""
+    access, version = Access(ClusterFolder(data)).require_up(), to or VERSION_MAX
+    author = access.author(ADMIN)
 
-    def decide(ledger: Ledger) -> Upgrade:
-        version = to or VERSION_MAX
-        if version == ledger.protocol.version:
+    async def work(replica: Replica) -> Action:
+        if version == replica.ledger.protocol.version:
             raise ModelError(f"the chain already has protocol version {version}")
-        return Upgrade(version, at or ledger.height + MARGIN_BLOCKS)
+        if at is None:
+            return await replica.act_ahead(author, partial(Upgrade, version), MARGIN_BLOCKS)
+        await replica.act(author, Upgrade(version, at))
+        return Upgrade(version, at)
 
-    done = act(data, decide)
-    typer.echo(f"protocol version {done.version} from block {done.height} on")
+    match visit_as_admin(access, work):
+        case Upgrade(number, height):
+            typer.echo(f"protocol version {number} from block {height} on")

@@ -23,11 +23,12 @@ from veristream.history.checks.transactions.bucket import (
 from veristream.history.checks.transactions.cycles import Cycles, Edges, judge_edges
 from veristream.history.checks.transactions.fenced import check_fenced
 from veristream.history.checks.transactions.whole import Readings, Torn, judge_readings
-from veristream.history.events import Event, Operation, Outcome
+from veristream.history.events import Operation, Outcome
 from veristream.history.job import index
 from veristream.history.job.engine import RESULT
 from veristream.history.job.layout import Layout, Range
 from veristream.history.job.plan import Plan, Spans, Survey, context_of, survey
+from veristream.history.job.whole import Ends, find_ends
 from veristream.history.properties import Property
 from veristream.history.store.reader import read_batches
 
@@ -139,13 +140,6 @@ _NO_EDGES: Final = Edges(_EMPTY, _EMPTY, np.empty(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Transactions by their numbers in the ledger: process, own number, first OK `END_COMMIT`."""
-
-    found: dict[int, tuple[int, int, Event]]
-
-
-@dataclass(frozen=True, slots=True)
 class Explaining:
     """The tasks that read the events of anomalies of transactions: of each bucket, then of their ends."""
 
@@ -162,12 +156,7 @@ class Explaining:
         context, ledger = context_of(self.plan)
         if number < self.plan.layout.buckets:
             return tell_transactions(read_bucket(self.plan, number), context, ledger, self.wanted)
-        found = {}
-        for each in self.wanted.transactions():
-            event = ledger.first_end(each, Operation.END_COMMIT)
-            assert event is not None
-            found[each] = int(ledger.process[each]), int(ledger.number[each]), event
-        return Ends(found)
+        return find_ends(self.wanted, ledger)
 
 
 def read_bucket(plan: Plan, bucket: int) -> Rows:

@@ -40,12 +40,15 @@ CYCLE = history(
 )
 """With a cycle, a torn transaction, and a queue in several buckets."""
 
+OF_WRITING = history("a[1 b[1 a>1@0 b>1@1 a>2@2 a]1 b]1 cE0-3")
+"""With a cycle that is legal."""
+
 
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(
     "of",
-    [CYCLE, noisy_history(1), random_history(1)],
-    ids=["cycle", "noisy", "random"],
+    [CYCLE, OF_WRITING, noisy_history(1), random_history(1)],
+    ids=["cycle", "writing", "noisy", "random"],
 )
 def test_as_the_plain_checker(of: History, tmp_path: Path) -> None:
     folder = record(tmp_path / "h", of, 3)

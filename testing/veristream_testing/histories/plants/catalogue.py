@@ -1,4 +1,4 @@
-"""Every plant by its name: the kind of anomaly, with what is special after it if there are several plants."""
+"""Every plant by its name: the kind of anomaly, and what is special if a kind has several."""
 
 from __future__ import annotations
 

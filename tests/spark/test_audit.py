@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.cluster import Standalone, veristream
-from tests.unit.history.job.recorded import audit_json, expected_json, record, record_loose
+from tests.unit.history.job.recorded import audit_json, expected_json, forget_count, record, record_loose
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.job import sort
 from veristream.history.job.audit import audit
@@ -79,6 +79,7 @@ def test_what_is_wrong_is_told_as_here(tmp_path: Path) -> None:
     folder = record(tmp_path / "h", CYCLE, 2)
     path = bucket_folder(folder, 1) / "part-0000.parquet"
     pq.write_table(pq.read_table(path)[1:], path)
+    forget_count(folder)
     told = []
     for options in (Options(), ON_SPARK):
         with pytest.raises(ModelError) as error:

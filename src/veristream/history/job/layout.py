@@ -15,7 +15,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.checks.rows import Files
 from veristream.history.manifest import Manifest
 from veristream.history.schema import EVENTS
-from veristream.history.store.reader import bucket_files, open_file, to_columns
+from veristream.history.store.reader import bucket_files, open_file, require_all, to_columns
 from veristream.history.store.rules import Place, check_nulls, check_rows
 
 Range = tuple[int, int]
@@ -105,7 +105,7 @@ class Layout:
 
 
 def read_layout(folder: Path, manifest: Manifest) -> Layout:
-    """Reads the footers of all files; one that is missing or damaged is an error."""
+    """Reads the footers of all files; one that is missing or damaged, or has too few rows, is an error."""
     folder = folder.resolve()
     files = tuple(tuple(each) for each in bucket_files(folder, manifest))
     groups: list[Group] = []
@@ -117,7 +117,9 @@ def read_layout(folder: Path, manifest: Manifest) -> Layout:
                 groups.append(group)
                 first += group.rows
             at += first
-    return Layout(folder, manifest, files, tuple(groups))
+    layout = Layout(folder, manifest, files, tuple(groups))
+    require_all(folder, manifest, layout.rows)
+    return layout
 
 
 def _groups(path: Path, bucket: int, at: int) -> Iterator[Group]:

@@ -89,6 +89,8 @@ class Layout:
             opened = file or self.open(group.path)
             table = opened.read_row_group(group.number, columns=names, use_threads=False).select(names)
             batches = table.combine_chunks().to_batches()
+        except MemoryError:  # Arrow's is both
+            raise
         except (pa.ArrowException, OSError) as error:
             told = (str(error).splitlines() or [type(error).__name__])[0]
             message = f"{group.path}: row {group.first}: cannot be read from here: {told}"

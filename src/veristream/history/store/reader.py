@@ -84,6 +84,8 @@ def open_file(path: Path) -> pq.ParquetFile:
     """Opens a file of a history; a truncated one, or one with other columns, is an error."""
     try:
         file = pq.ParquetFile(path)
+    except MemoryError:  # Arrow's is both
+        raise
     except (pa.ArrowException, OSError) as error:
         raise ModelError(
             f"{path}: cannot be read to its end: {_first_line(error)}", hint=_DAMAGED
@@ -111,6 +113,8 @@ def read_batches(path: Path, manifest: Manifest, bucket: int | None = None) -> I
     while True:
         try:
             batch = next(batches, None)
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError) as error:
             message = f"{path}: row {row}: cannot be read from here: {_first_line(error)}"
             raise ModelError(message, hint=_DAMAGED) from error

@@ -9,13 +9,14 @@ DEMO_EXTRAS := tour,loops
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate kills check format bench compare docs clean
+.PHONY: help setup demo test simulate kills bucket check format bench compare docs clean
 
 help:
 	@echo "make demo      prove, run and audit in a few minutes; writes report.html"
 	@echo "make test      run all tests that need only Python"
 	@echo "make simulate  run the Kabis simulations and damaged messages, ten times as many"
 	@echo "make kills     run real Kabis clusters through 200 rounds of kill -9"
+	@echo "make bucket    audit a bucket of 50 million events: 4 GB on disk, 8 GB of memory"
 	@echo "make check     check format, lint, types, layers and house rules"
 	@echo "make format    format the code and fix what the linter can fix"
 	@echo "make bench     run the comparisons with SPIN and TLC"
@@ -50,6 +51,9 @@ simulate: $(READY)
 
 kills: $(READY)
 	VERISTREAM_KILL_ROUNDS=200 $(BIN)/python -m pytest -q tests/kabis/kills --log-cli-level=INFO
+
+bucket: $(READY)
+	VERISTREAM_BUCKET_EVENTS=50000000 $(BIN)/python -m pytest -q tests/unit/history/job/test_one_partition.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

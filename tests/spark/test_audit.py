@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.cluster import Standalone, veristream
-from tests.unit.history.job.recorded import audit_json, expected_json, record, record_loose
+from tests.unit.history.job.recorded import audit_json, expected_json, forget_count, record, record_loose
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.job import sort
 from veristream.history.job.audit import audit
@@ -40,12 +40,15 @@ CYCLE = history(
 )
 """With a cycle, a torn transaction, and a queue in several buckets."""
 
+OF_WRITING = history("a[1 b[1 a>1@0 b>1@1 a>2@2 a]1 b]1 cE0-3")
+"""With a cycle that is legal."""
+
 
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(
     "of",
-    [CYCLE, noisy_history(1), random_history(1)],
-    ids=["cycle", "noisy", "random"],
+    [CYCLE, OF_WRITING, noisy_history(1), random_history(1)],
+    ids=["cycle", "writing", "noisy", "random"],
 )
 def test_as_the_plain_checker(of: History, tmp_path: Path) -> None:
     folder = record(tmp_path / "h", of, 3)
@@ -76,6 +79,7 @@ def test_what_is_wrong_is_told_as_here(tmp_path: Path) -> None:
     folder = record(tmp_path / "h", CYCLE, 2)
     path = bucket_folder(folder, 1) / "part-0000.parquet"
     pq.write_table(pq.read_table(path)[1:], path)
+    forget_count(folder)
     told = []
     for options in (Options(), ON_SPARK):
         with pytest.raises(ModelError) as error:

@@ -74,4 +74,5 @@ class Manifest:
     settings: Mapping[str, str] = field(default_factory=dict)
     incidents: tuple[Incident, ...] = ()
     recorded_at: str = ""  # ISO 8601
+    events: int | None = None  # how many there are in all files; older histories do not say it
     version: int = VERSION

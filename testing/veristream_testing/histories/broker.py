@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal
 
-from veristream.history.events import Event, Operation
+from veristream.history.events import NONE, Event, Operation
 from veristream.history.verdicts import Anomaly
 from veristream_testing.histories.recorder import Recorder
 
@@ -188,9 +188,9 @@ class World:
     def receive(
         self, process: int, stream: int, partition: int, at: tuple[int, Record], **fields: int | None
     ) -> Event:
-        """Records that a process received a record of a log."""
+        """Records that a process received a record of a log; one without a producer is from nowhere."""
         offset, record = at
-        return self.recorder.once(
+        received = self.recorder.once(
             process,
             Operation.RECEIVE,
             stream=stream,
@@ -201,8 +201,14 @@ class World:
             digest=record.digest,
             **fields,
         )
+        if record.producer == NONE:
+            place = {"stream": stream, "partition": partition}
+            self.anomalies.add(Anomaly("unexpected", **place, process=process, index=received.index))
+        return received
 
-    def deliver(self, process: int, partition: int, group: int, record: Record) -> Event:
+    def deliver(
+        self, process: int, partition: int, group: int, record: Record, call: int | None = None
+    ) -> Event:
         """Records that a process received a message of a queue; one that comes again is a duplicate."""
         key = (partition, group, record.producer, record.number)
         self._delivered[key] += 1
@@ -211,6 +217,7 @@ class World:
         return self.recorder.once(
             process,
             Operation.RECEIVE,
+            call,
             stream=JOBS,
             partition=partition,
             group=group,

@@ -18,12 +18,14 @@ def clean_histories() -> SearchStrategy[History]:
     return strategies.builds(clean_history, _SEEDS, size=strategies.integers(1, 10))
 
 
-def planted_histories(most: int = 4) -> SearchStrategy[History]:
-    """Histories with some planted anomalies of any kind, also several of one."""
+def planted_histories(most: int = 4, plant: str | None = None) -> SearchStrategy[History]:
+    """Histories with some planted anomalies of any kind, also several of one, and always with `plant`."""
+    others = strategies.lists(strategies.sampled_from(sorted(PLANTS)), max_size=most)
+    plants = others if plant is None else others.map(lambda chosen: [plant, *chosen])
     return strategies.builds(
         random_history,
         _SEEDS,
-        strategies.lists(strategies.sampled_from(sorted(PLANTS)), max_size=most),
+        plants,
         size=strategies.integers(1, 10),
         redelivery=strategies.booleans(),
     )

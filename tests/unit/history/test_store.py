@@ -55,7 +55,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     events = [send(index, index % 4) for index in range(10)] + [close]
     folder = record(tmp_path / "h", events)
     assert in_order(folder) == events
-    assert read_manifest(folder) == replace(MANIFEST, buckets=3)
+    assert read_manifest(folder) == replace(MANIFEST, buckets=3, events=11)
     assert validate(folder) == 11
     assert [len(files) for files in bucket_files(folder, read_manifest(folder))] == [1, 1, 1]
 
@@ -180,6 +180,11 @@ def damage_middle(folder: Path) -> None:
     path.write_bytes(content)
 
 
+def damage_tail(folder: Path) -> None:
+    path = next((folder / "events" / "bucket=0002").iterdir())
+    pq.write_table(pq.read_table(path)[:-1], path)
+
+
 def damage_empty(folder: Path) -> None:
     next((folder / "events" / "bucket=0001").iterdir()).write_bytes(b"")
 
@@ -212,6 +217,7 @@ def exchange_buckets(folder: Path) -> None:
     [
         (damage_cut, "bucket=0000/part-0000.parquet: cannot be read to its end"),
         (damage_middle, "bucket=0000/part-0000.parquet: row 0: cannot be read from here"),
+        (damage_tail, "h` has 8 events, and its history.json says 9: events are missing"),
         (damage_empty, "bucket=0001/part-0000.parquet: cannot be read to its end"),
         (drop_bucket, "bucket=0001` is missing: history.json has 3 buckets"),
         (drop_events, "bucket=0000` is missing"),
@@ -223,10 +229,11 @@ def exchange_buckets(folder: Path) -> None:
 def test_damaged_histories_are_errors(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
     folder = record(tmp_path / "h", [send(index, index % 3) for index in range(9)])
     damage(folder)
-    with pytest.raises(ModelError) as caught:
-        validate(folder)
-    assert message in caught.value.message
-    assert caught.value.hint
+    for read in (validate, lambda of: list(read_events(of))):
+        with pytest.raises(ModelError) as caught:
+            read(folder)
+        assert message in caught.value.message
+        assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -289,6 +296,7 @@ def test_other_columns_are_errors(tmp_path: Path) -> None:
     [
         ({"version": 2}, "`version` is 2, and this Veristream reads 1"),
         ({"buckets": True}, "`buckets` is not a natural number"),
+        ({"events": -1}, "`events` is not a natural number"),
         ({"processes": {}}, "`processes` is not a list"),
         ({"processes": [{}]}, "`processes.0` has no field `name`"),
         ({"processes": [{"name": 3}]}, "`processes.0.name` is not a string"),

@@ -187,6 +187,7 @@ def from_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str], source
             parts[name].append(np.broadcast_to(column[0], len(column)) if alike else column)
     columns: dict[str, NDArray[Any]] = {}
     for name in wanted:
+        pa.default_memory_pool().release_unused()  # what was read of the column before
         pieces = parts.pop(name)  # so that they are freed once they are joined
         if not pieces:
             columns[name] = np.empty(0, EVENTS.field(name).type.to_pandas_dtype())
@@ -194,6 +195,8 @@ def from_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str], source
             columns[name] = np.broadcast_to(pieces[0][0], sum(map(len, pieces)))
         else:
             columns[name] = np.concatenate(pieces)
+        del pieces
+    pa.default_memory_pool().release_unused()
     return Rows(columns, source)
 
 

@@ -118,10 +118,8 @@ class Recording:
             processes=tuple(self._process_list),
             streams=tuple(self._stream_list),
             groups=tuple(self._groups),
-            buckets=self._writer.buckets,
         )
-        self._writer.close(whole)
-        return whole
+        return self._writer.close(whole)
 
     def _flush(self) -> None:
         self._writer.append(self._events)

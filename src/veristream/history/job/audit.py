@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,6 @@ from veristream.history.audited import Audit, Moment, Timeline
 from veristream.history.checks.parts import settle
 from veristream.history.checks.rows import complete
 from veristream.history.checks.transactions.bucket import Telling, Wanted
-from veristream.history.checks.transactions.cycles import Cycles
-from veristream.history.checks.transactions.whole import Torn
 from veristream.history.job import index
 from veristream.history.job.engine import Engine, Tell
 from veristream.history.job.layout import Layout
@@ -28,11 +26,10 @@ from veristream.history.job.plan import (
     has_queues,
     make_plan,
 )
-from veristream.history.job.tasks import Checking, Ends, Explaining, Found, Looking
+from veristream.history.job.tasks import Checking, Explaining, Found, Looking
+from veristream.history.job.whole import Ends, judge_whole
 from veristream.history.properties import Property
 from veristream.history.reasons import Evidence, conclude, merge
-from veristream.history.verdicts import Anomaly, Witness
-from veristream.history.witnesses import ABSENCE, first_of_each, make_witness
 
 ROWS_JOINED: Final = 4_194_304
 """About how many events have their transactions joined in one part."""
@@ -90,7 +87,8 @@ def _check(plan: Plan, engine: Engine, tell: Tell) -> tuple[list[Found], dict[Pr
     parts = [one.parts[Property.WHOLE].evidence for one in found if Property.WHOLE in one.parts]
     evidence = merge(parts)
     if joined:
-        evidence = _judge_whole(plan, engine, tell, evidence, joined)
+        explain = partial(_explain, plan, engine, tell)
+        evidence = judge_whole(plan.layout.manifest, evidence, joined, explain)
     return found, {Property.WHOLE: evidence}
 
 
@@ -100,57 +98,12 @@ def _may_have_transactions(plan: Plan) -> bool:
     )
 
 
-def _judge_whole(
-    plan: Plan, engine: Engine, tell: Tell, evidence: Evidence, joined: Sequence[Torn | Cycles]
-) -> Evidence:
-    readings = [each for each in joined if isinstance(each, Torn)]
-    (cycles,) = (each for each in joined if isinstance(each, Cycles))
-    torn = sum(each.count for each in readings)
-    is_torn = torn > 0 and (plan.layout.manifest.complete or "torn transaction" not in ABSENCE)
-    counts = {"torn transaction": torn if is_torn else 0, "G1c": cycles.reading}
-    wanted = Wanted(
-        tuple(one for each in readings for one in each.first) if is_torn else (),
-        tuple(node for node, _ in cycles.first),
-        tuple(step for _, steps in cycles.first for step in steps),
-    )
-    witnesses: tuple[Witness, ...] = ()
-    if wanted.torn or wanted.steps:
-        tell("reading the events of anomalies")
-        explaining = Explaining(plan, wanted)
-        told = engine.map(explaining.count, explaining.run)
-        witnesses = first_of_each(_witnesses(plan, wanted, cycles, told))
-    return replace(
-        evidence,
-        asked=sum(each.asked for each in readings),
-        counts={kind: count for kind, count in counts.items() if count},
-        witnesses=witnesses,
-        notes={"G0": cycles.writing} if cycles.writing else {},
-    )
-
-
-def _witnesses(plan: Plan, wanted: Wanted, cycles: Cycles, told: list[Any]) -> Iterator[Witness]:
-    """Yields the witnesses: of what each bucket tells of an anomaly, the lowest counts."""
-    *buckets, ends = told
+def _explain(plan: Plan, engine: Engine, tell: Tell, wanted: Wanted) -> tuple[list[Telling], Ends]:
+    tell("reading the events of anomalies")
+    explaining = Explaining(plan, wanted)
+    *tellings, ends = engine.map(explaining.count, explaining.run)
     assert isinstance(ends, Ends)
-    tellings: list[Telling] = buckets
-    manifest = plan.layout.manifest
-    for number, (reader, transaction) in enumerate(wanted.torn):
-        sender, own, end = ends.found[transaction]
-        anomaly = Anomaly("torn transaction", producer=sender, process=reader, transaction=own)
-        events = [end]
-        for side in (0, 1):
-            halves = (each.halves[number][side] for each in tellings)
-            events += min((half for half in halves if half is not None), key=lambda half: half.key).events
-        yield make_witness(anomaly, events, manifest)
-    at = 0
-    for node, steps in cycles.first:
-        process, own, _ = ends.found[node]
-        events = [ends.found[step[0]][2] for step in steps]
-        for number in range(at, at + len(steps)):
-            shown = (each.steps[number] for each in tellings)
-            events += min((one for one in shown if one is not None), key=lambda one: one.key).events
-        at += len(steps)
-        yield make_witness(Anomaly("G1c", process=process, transaction=own), events, manifest)
+    return tellings, ends
 
 
 def _timeline(spans: Spans, found: Sequence[Found]) -> Timeline:

@@ -15,7 +15,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.checks.rows import Files
 from veristream.history.manifest import Manifest
 from veristream.history.schema import EVENTS
-from veristream.history.store.reader import bucket_files, open_file, to_columns
+from veristream.history.store.reader import bucket_files, open_file, require_all, to_columns
 from veristream.history.store.rules import Place, check_nulls, check_rows
 
 Range = tuple[int, int]
@@ -89,6 +89,8 @@ class Layout:
             opened = file or self.open(group.path)
             table = opened.read_row_group(group.number, columns=names, use_threads=False).select(names)
             batches = table.combine_chunks().to_batches()
+        except MemoryError:  # Arrow's is both
+            raise
         except (pa.ArrowException, OSError) as error:
             told = (str(error).splitlines() or [type(error).__name__])[0]
             message = f"{group.path}: row {group.first}: cannot be read from here: {told}"
@@ -105,7 +107,7 @@ class Layout:
 
 
 def read_layout(folder: Path, manifest: Manifest) -> Layout:
-    """Reads the footers of all files; one that is missing or damaged is an error."""
+    """Reads the footers of all files; one that is missing or damaged, or has too few rows, is an error."""
     folder = folder.resolve()
     files = tuple(tuple(each) for each in bucket_files(folder, manifest))
     groups: list[Group] = []
@@ -117,7 +119,9 @@ def read_layout(folder: Path, manifest: Manifest) -> Layout:
                 groups.append(group)
                 first += group.rows
             at += first
-    return Layout(folder, manifest, files, tuple(groups))
+    layout = Layout(folder, manifest, files, tuple(groups))
+    require_all(folder, manifest, layout.rows)
+    return layout
 
 
 def _groups(path: Path, bucket: int, at: int) -> Iterator[Group]:

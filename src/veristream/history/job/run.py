@@ -16,6 +16,7 @@ from veristream.history.audited import Audit
 from veristream.history.job.audit import audit
 from veristream.history.job.engine import Engine, Here, Tell
 from veristream.history.job.layout import Layout, read_layout
+from veristream.history.job.memory import enough_memory
 from veristream.history.job.sort import in_buckets
 from veristream.history.properties import Property
 from veristream.history.store.document import read_manifest
@@ -67,7 +68,7 @@ def audit_folder(
         shared = not isinstance(engine, Here)
         if layout.manifest.buckets == 0:
             tell("sorting into buckets")
-        with in_buckets(layout, engine, shared) as in_order:
+        with enough_memory(layout), in_buckets(layout, engine, shared) as in_order:
             found = audit(name or str(folder), in_order, asked, engine, tell, options.with_timeline)
     attributions = None if view is None else attribute_all(found.judgements, view)
     return replace(found, manifest=layout.manifest, attributions=attributions)

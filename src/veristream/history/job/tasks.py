@@ -23,11 +23,13 @@ from veristream.history.checks.transactions.bucket import (
 from veristream.history.checks.transactions.cycles import Cycles, Edges, judge_edges
 from veristream.history.checks.transactions.fenced import check_fenced
 from veristream.history.checks.transactions.whole import Readings, Torn, judge_readings
-from veristream.history.events import Event, Operation, Outcome
+from veristream.history.events import Operation, Outcome
 from veristream.history.job import index
 from veristream.history.job.engine import RESULT
 from veristream.history.job.layout import Layout, Range
+from veristream.history.job.memory import enough_memory
 from veristream.history.job.plan import Plan, Spans, Survey, context_of, survey
+from veristream.history.job.whole import Ends, find_ends
 from veristream.history.properties import Property
 from veristream.history.store.reader import read_batches
 
@@ -49,9 +51,10 @@ class Looking:
 
     def run(self, number: int) -> index.Seen | Survey:
         """Does a task."""
-        if number < len(self.pieces):
-            return index.scan(self.layout, self.pieces[number])
-        return survey(self.layout, number - len(self.pieces))
+        with enough_memory(self.layout):
+            if number < len(self.pieces):
+                return index.scan(self.layout, self.pieces[number])
+            return survey(self.layout, number - len(self.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,10 @@ class Checking:
 
     def run(self, number: int) -> Iterator[tuple[int, Any]]:
         """Does a task."""
+        with enough_memory(self.plan.layout):
+            yield from self._run(number)
+
+    def _run(self, number: int) -> Iterator[tuple[int, Any]]:
         buckets = self.plan.layout.buckets
         if number < buckets:
             yield from self._check(number)
@@ -106,9 +113,10 @@ class Checking:
 
     def join(self, part: int, sent: list[Any]) -> Torn | Cycles:
         """Joins what was sent to a part."""
-        if part < self.parts:
-            return judge_readings([*sent, _NO_READINGS])
-        return judge_edges([*sent, _NO_EDGES])
+        with enough_memory(self.plan.layout):
+            if part < self.parts:
+                return judge_readings([*sent, _NO_READINGS])
+            return judge_edges([*sent, _NO_EDGES])
 
     def _check(self, bucket: int) -> Iterator[tuple[int, Any]]:
         plan = self.plan
@@ -139,13 +147,6 @@ _NO_EDGES: Final = Edges(_EMPTY, _EMPTY, np.empty(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Transactions by their numbers in the ledger: process, own number, first OK `END_COMMIT`."""
-
-    found: dict[int, tuple[int, int, Event]]
-
-
-@dataclass(frozen=True, slots=True)
 class Explaining:
     """The tasks that read the events of anomalies of transactions: of each bucket, then of their ends."""
 
@@ -159,15 +160,11 @@ class Explaining:
 
     def run(self, number: int) -> Telling | Ends:
         """Does a task."""
-        context, ledger = context_of(self.plan)
-        if number < self.plan.layout.buckets:
-            return tell_transactions(read_bucket(self.plan, number), context, ledger, self.wanted)
-        found = {}
-        for each in self.wanted.transactions():
-            event = ledger.first_end(each, Operation.END_COMMIT)
-            assert event is not None
-            found[each] = int(ledger.process[each]), int(ledger.number[each]), event
-        return Ends(found)
+        with enough_memory(self.plan.layout):
+            context, ledger = context_of(self.plan)
+            if number < self.plan.layout.buckets:
+                return tell_transactions(read_bucket(self.plan, number), context, ledger, self.wanted)
+            return find_ends(self.wanted, ledger)
 
 
 def read_bucket(plan: Plan, bucket: int) -> Rows:

@@ -154,6 +154,7 @@ def _manifest(reader: _Reader, document: object) -> Manifest:
         settings={name: at_settings.at(name).text(each) for name, each in settings.items()},
         incidents=reader.at("incidents").items(value.get("incidents", []), _incident),
         recorded_at=reader.at("recorded_at").text(value.get("recorded_at", "")),
+        events=reader.at("events").maybe(value.get("events")),
     )
 
 

@@ -19,7 +19,15 @@ from veristream.history.store.bucket import bucket_folder
 from veristream.history.store.document import read_manifest
 from veristream.history.store.rules import Place, check_nulls, check_rows
 
-__all__ = ["bucket_files", "open_file", "read_batches", "read_events", "read_manifest", "validate"]
+__all__ = [
+    "bucket_files",
+    "open_file",
+    "read_batches",
+    "read_events",
+    "read_manifest",
+    "require_all",
+    "validate",
+]
 
 ROWS_AT_ONCE: Final = 65_536
 _DAMAGED: Final = "copy the history again; if it was damaged where it was recorded, record it again"
@@ -59,10 +67,25 @@ def _files_in(folder: Path, missing: str) -> list[Path]:
     return found
 
 
+def require_all(folder: Path, manifest: Manifest, found: int) -> None:
+    """Raises a ModelError unless a history has as many events as its manifest says, if it says it.
+
+    A file that is missing, or that was written again without its last rows, shows in nothing else.
+    """
+    if manifest.events is not None and found != manifest.events:
+        some = "events are missing" if found < manifest.events else "files of another history are in it"
+        raise ModelError(
+            f"`{folder}` has {found} events, and its history.json says {manifest.events}: {some}",
+            hint=_DAMAGED,
+        )
+
+
 def open_file(path: Path) -> pq.ParquetFile:
     """Opens a file of a history; a truncated one, or one with other columns, is an error."""
     try:
         file = pq.ParquetFile(path)
+    except MemoryError:  # Arrow's is both
+        raise
     except (pa.ArrowException, OSError) as error:
         raise ModelError(
             f"{path}: cannot be read to its end: {_first_line(error)}", hint=_DAMAGED
@@ -90,6 +113,8 @@ def read_batches(path: Path, manifest: Manifest, bucket: int | None = None) -> I
     while True:
         try:
             batch = next(batches, None)
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError) as error:
             message = f"{path}: row {row}: cannot be read from here: {_first_line(error)}"
             raise ModelError(message, hint=_DAMAGED) from error
@@ -121,23 +146,28 @@ _OUTCOMES: Final = tuple(Outcome)
 
 
 def read_events(folder: Path) -> Iterator[Event]:
-    """Yields all events, bucket by bucket, not ordered otherwise."""
+    """Yields all events, bucket by bucket, not ordered otherwise; in the end, one too few is an error."""
+    found = 0
     manifest = read_manifest(folder)
     for bucket, files in enumerate(bucket_files(folder, manifest)):
         for path in files:
             for batch in read_batches(path, manifest, bucket):
                 yield from to_events(batch)
+                found += batch.num_rows
+    require_all(folder, manifest, found)
 
 
 def validate(folder: Path) -> int:
     """Reads and checks everything but gaps in `index`; returns the number of events."""
     manifest = read_manifest(folder)
-    return sum(
+    found: int = sum(
         batch.num_rows
         for bucket, files in enumerate(bucket_files(folder, manifest))
         for path in files
         for batch in read_batches(path, manifest, bucket)
     )
+    require_all(folder, manifest, found)
+    return found
 
 
 def _first_line(error: Exception) -> str:

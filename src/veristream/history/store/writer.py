@@ -91,10 +91,12 @@ class HistoryWriter:
         arrays = [_column(field, columns.get(field.name), rows) for field in EVENTS]
         self._put(pa.Table.from_arrays(arrays, schema=EVENTS))
 
-    def close(self, manifest: Manifest) -> None:
-        """Writes what is left, and then the manifest with the number of buckets."""
+    def close(self, manifest: Manifest) -> Manifest:
+        """Writes what is left, then the manifest with the numbers of buckets and events; returns it."""
         self._stop()
-        write_manifest(self.folder, replace(manifest, buckets=self.buckets))
+        counted = replace(manifest, buckets=self.buckets, events=self._files.written)
+        write_manifest(self.folder, counted)
+        return counted
 
     def abandon(self) -> None:
         """Stops without a manifest: what was written is no history."""
@@ -142,6 +144,7 @@ class _Files:
     """A Parquet file for each bucket, and the rows that wait for their row group."""
 
     def __init__(self, folder: Path, buckets: int) -> None:
+        self.written = 0
         self._writers: list[pq.ParquetWriter] = []
         self._waiting: list[list[pa.Table]] = [[] for _ in range(buckets)]
         self._rows = [0] * buckets
@@ -189,6 +192,7 @@ class _Files:
     def _flush(self, bucket: int) -> None:
         if self._rows[bucket]:
             self._writers[bucket].write_table(pa.concat_tables(self._waiting[bucket]), self._rows[bucket])
+            self.written += self._rows[bucket]
             self._waiting[bucket], self._rows[bucket] = [], 0
 
 

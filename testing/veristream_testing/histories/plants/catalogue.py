@@ -1,4 +1,4 @@
-"""Every plant by its name: the kind of anomaly, with `queue` after it if logs have another plant for it."""
+"""Every plant by its name: the kind of anomaly, and what is special if a kind has several."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "nonmonotonic poll": logs.nonmonotonic_poll,
     "nonmonotonic poll, queue": queues.nonmonotonic_poll,
     "int-nonmonotonic poll": logs.int_nonmonotonic_poll,
+    "int-nonmonotonic poll, queue": queues.int_nonmonotonic_poll,
     "skipped poll": logs.skipped_poll,
     "int-skipped poll": logs.int_skipped_poll,
     "inconsistent offset": logs.inconsistent_offset,
     "unexpected": logs.unexpected,
+    "unexpected, unnamed": logs.unexpected_unnamed,
+    "unexpected, queue": queues.unexpected,
     "altered": logs.altered,
+    "altered, queue": queues.altered,
     "leaked": logs.leaked,
+    "leaked, queue": queues.leaked,
     "aborted read": transactions.aborted_read,
     "precommitted read": transactions.precommitted_read,
     "torn transaction": transactions.torn_transaction,
@@ -40,6 +45,12 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "zombie delivery": queues.zombie_delivery,
 }
 """Plants for histories of the simulated broker; all of them say in `World.anomalies` what must be found."""
+
+
+def kind_of(plant: str) -> str:
+    """Returns the kind of anomaly that a plant brings."""
+    return plant.partition(",")[0]
+
 
 IMPLIED: Final[Mapping[str, frozenset[str]]] = {"zombie delivery": frozenset({"duplicate"})}
 """Kinds of anomalies that the plant of another kind brings with it."""

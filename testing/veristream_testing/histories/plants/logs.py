@@ -122,6 +122,13 @@ def unexpected(world: World) -> Client:
     world.anomalies.add(_of_message("unexpected", partition, record))
 
 
+def unexpected_unnamed(world: World) -> Client:
+    """A log has a message that nobody can decode; `World.receive` says that this must be found."""
+    partition = world.reserve(EVENTS)
+    yield
+    world.events[partition].append(Record(NONE, NONE, world.digest()))
+
+
 def altered(world: World) -> Client:
     """A reader gets other bytes than were sent."""
     partition, process = world.reserve(EVENTS), world.recorder.process("producer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veristream.history.events import Event, Operation
+from veristream.history.events import Event, Operation, Outcome
 from veristream.history.verdicts import Anomaly
 from veristream_testing.histories.broker import JOBS, Client, Record, World
 from veristream_testing.histories.clients import acknowledge
@@ -21,18 +21,24 @@ class _Consumer:
         self.process = world.recorder.process("consumer")
         self._producer = world.recorder.process("producer")
 
-    def send(self) -> Record:
+    def send(self, **fields: int) -> Record:
         """Sends a message, which the queues of other subscriptions store."""
-        sent = begin_send(self._world, self._producer, JOBS, self.partition)
+        sent = begin_send(self._world, self._producer, JOBS, self.partition, **fields)
         for group, queue in self._world.jobs[self.partition].items():
             if group != self.group:
                 queue.append(record_of(sent))
         self._world.recorder.end(sent)
         return record_of(sent)
 
-    def receive(self, record: Record) -> Event:
+    def fail(self) -> Record:
+        """Fails to send a message, which no queue stores."""
+        sent = begin_send(self._world, self._producer, JOBS, self.partition)
+        self._world.recorder.end(sent, Outcome.FAIL)
+        return record_of(sent)
+
+    def receive(self, record: Record, call: int | None = None) -> Event:
         """Receives a message."""
-        return self._world.deliver(self.process, self.partition, self.group, record)
+        return self._world.deliver(self.process, self.partition, self.group, record, call)
 
     def acknowledge(self, received: Event) -> None:
         """Acknowledges what was received."""
@@ -44,6 +50,10 @@ class _Consumer:
         if of_partition:
             fields["partition"] = event.partition
         self._world.anomalies.add(Anomaly(kind, stream=JOBS, **fields))
+
+
+def _at(kind: str, event: Event) -> Anomaly:
+    return Anomaly(kind, stream=JOBS, partition=event.partition, process=event.process, index=event.index)
 
 
 def lost_write(world: World) -> Client:
@@ -67,17 +77,60 @@ def duplicate(world: World) -> Client:
 
 def nonmonotonic_poll(world: World) -> Client:
     """A process gets the messages of a producer in the wrong order."""
+    yield from _swapped_polls(world, "nonmonotonic poll", one_call=False)
+
+
+def int_nonmonotonic_poll(world: World) -> Client:
+    """A process gets two messages of a producer in the wrong order in one call."""
+    yield from _swapped_polls(world, "int-nonmonotonic poll", one_call=True)
+
+
+def _swapped_polls(world: World, kind: str, one_call: bool) -> Client:
     consumer = _Consumer(world)
     one, other = consumer.send(), consumer.send()
     yield
     before = consumer.receive(other)
     yield
-    after = consumer.receive(one)
-    fields = {"partition": after.partition, "process": after.process, "index": after.index}
-    world.anomalies.add(Anomaly("nonmonotonic poll", stream=JOBS, **fields))
+    after = consumer.receive(one, before.call if one_call else None)
+    world.anomalies.add(_at(kind, after))
     for each in (before, after):
         yield
         consumer.acknowledge(each)
+
+
+def unexpected(world: World) -> Client:
+    """A queue delivers a message whose send failed."""
+    consumer = _Consumer(world)
+    record = consumer.fail()
+    yield
+    received = consumer.receive(record)
+    message = {"producer": record.producer, "number": record.number}
+    world.anomalies.add(Anomaly("unexpected", stream=JOBS, partition=consumer.partition, **message))
+    yield
+    consumer.acknowledge(received)
+
+
+def altered(world: World) -> Client:
+    """A process gets other bytes than were sent."""
+    consumer = _Consumer(world)
+    record = consumer.send(digest=world.random.randint(1, 10**9))
+    yield
+    received = consumer.receive(replace(record, digest=record.digest + 1))
+    world.anomalies.add(_at("altered", received))
+    yield
+    consumer.acknowledge(received)
+
+
+def leaked(world: World) -> Client:
+    """A process that may not read takes a message."""
+    consumer = _Consumer(world)
+    record = consumer.send()
+    yield
+    received = consumer.receive(record)
+    world.intruders.add((JOBS, consumer.process))
+    world.anomalies.add(Anomaly("leaked", stream=JOBS, process=consumer.process))
+    yield
+    consumer.acknowledge(received)
 
 
 def overrun(world: World) -> Client:

@@ -10,14 +10,29 @@ from veristream.history.checks.bucket import check_bucket, check_spread
 from veristream.history.checks.context import Context
 from veristream.history.checks.parts import Part, settle
 from veristream.history.checks.rows import Rows, columns_of, from_events
+from veristream.history.checks.transactions.bucket import (
+    DECIDED,
+    Telling,
+    Wanted,
+    check_transactions,
+    tell_transactions,
+)
+from veristream.history.checks.transactions.cycles import judge_edges
+from veristream.history.checks.transactions.fenced import check_fenced
+from veristream.history.checks.transactions.ledger import read_ledger
+from veristream.history.checks.transactions.whole import judge_readings
 from veristream.history.events import NONE, Event, Operation
+from veristream.history.job.whole import Ends, find_ends, judge_whole
 from veristream.history.manifest import Manifest
 from veristream.history.properties import Property
-from veristream.history.reasons import conclude
+from veristream.history.reasons import Evidence, conclude, merge
 from veristream.history.store.bucket import bucket_of
 from veristream.history.verdicts import Judgement
 
-ASKED = tuple(each for each in Property if each not in (Property.ABORTED, Property.WHOLE, Property.FENCED))
+ASKED = tuple(Property)
+OF_BUCKETS = tuple(each for each in Property if each not in (*DECIDED, Property.FENCED))
+"""Properties that `check_bucket` decides."""
+
 _OF_SUBSCRIPTIONS = (Operation.RECEIVE, Operation.READ_TO_END)
 _IN_FLIGHT = (Operation.RECEIVE, Operation.ACKNOWLEDGE, Operation.REJECT)
 
@@ -63,13 +78,15 @@ def check(
         random.Random(seed).shuffle(shuffled)
     context = context_of(manifest, shuffled, buckets)
     columns = columns_of(asked, manifest)
-    parts: dict[Property, list[Part]] = {each: [] for each in asked}
+    split = []
     for bucket in range(buckets):
         rows = from_events(
             event for event in shuffled if bucket_of(event.stream, event.partition, buckets) == bucket
         )
-        only = Rows({name: rows[name] for name in columns}, rows.source)
-        for each, part in check_bucket(only, context, asked).items():
+        split.append(Rows({name: rows[name] for name in columns}, rows.source))
+    parts: dict[Property, list[Part]] = {each: [] for each in asked}
+    for rows in split:
+        for each, part in check_bucket(rows, context, [one for one in asked if one in OF_BUCKETS]).items():
             parts[each].append(part)
     if Property.BOUNDED in asked:
         for stream in context.spread:
@@ -77,4 +94,32 @@ def check(
                 event for event in shuffled if event.stream == stream and event.operation in _IN_FLIGHT
             )
             parts[Property.BOUNDED].append(check_spread(rows, context))
+    if Property.FENCED in asked:
+        parts[Property.FENCED].append(Part(check_fenced(context)))
+    for each, evidence in _check_transactions(split, context, asked).items():
+        parts[each].append(Part(evidence))
     return tuple(conclude(each, manifest, settle(each, parts[each])) for each in asked)
+
+
+def _check_transactions(
+    buckets: Sequence[Rows], context: Context, asked: Sequence[Property]
+) -> dict[Property, Evidence]:
+    """Checks transactions in each bucket, and joins what they show."""
+    ledger = read_ledger(context)
+    sent = [check_transactions(rows, context, ledger, asked) for rows in buckets]
+    found = {
+        each: merge([one.evidence[each] for one in sent if each in one.evidence])
+        for each in DECIDED
+        if each in asked
+    }
+    readings = [one.readings for one in sent if one.readings is not None]
+    edges = [one.edges for one in sent if one.edges is not None]
+    if readings:
+
+        def explain(wanted: Wanted) -> tuple[list[Telling], Ends]:
+            tellings = [tell_transactions(rows, context, ledger, wanted) for rows in buckets]
+            return tellings, find_ends(wanted, ledger)
+
+        joined = (judge_readings(readings), judge_edges(edges))
+        found[Property.WHOLE] = judge_whole(context.manifest, found[Property.WHOLE], joined, explain)
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.unit.history.checks.checked import ASKED, context_of
+from tests.unit.history.checks.checked import OF_BUCKETS, context_of
 from veristream.history.checks.bucket import check_bucket
 from veristream.history.checks.parts import Part, settle
 from veristream.history.checks.rows import COLUMNS, Columns, Rows
@@ -45,8 +45,8 @@ def _columns(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> dict[str
 def _check(columns: dict[str, NDArray[Any]], manifest: Manifest = LOG) -> dict[Property, Judgement]:
     rows = Rows(columns, _FromColumns(columns))
     context = context_of(manifest, (), 1)
-    found: dict[Property, Part] = check_bucket(rows, context, ASKED)
-    return {each: conclude(each, manifest, settle(each, [found[each]])) for each in ASKED}
+    found: dict[Property, Part] = check_bucket(rows, context, OF_BUCKETS)
+    return {each: conclude(each, manifest, settle(each, [found[each]])) for each in OF_BUCKETS}
 
 
 class _FromColumns:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.unit.history.checks.checked import ASKED, context_of
+from tests.unit.history.checks.checked import OF_BUCKETS, check, context_of
 from veristream.history.checks.bucket import check_bucket
 from veristream.history.checks.parts import settle
 from veristream.history.checks.rows import (
@@ -122,12 +122,12 @@ def test_columns_with_one_value_take_no_memory() -> None:
 def test_a_history_of_one_partition_is_judged(tmp_path: Path) -> None:
     of = history("a>1@0 a>2@1 b<a1@0 b<a2@1 b<a1@2 b=3 bE0-3 c<?@3 cE0-4 a>3@2")
     manifest = _written(tmp_path / "history", of.manifest, of.events, 1)
-    rows = _read(tmp_path / "history", manifest, 0, columns_of(ASKED, manifest))
+    rows = _read(tmp_path / "history", manifest, 0, columns_of(OF_BUCKETS, manifest))
     assert rows["partition"].strides == (0,)
-    parts = check_bucket(rows, context_of(manifest, of.events, 1), ASKED)
-    evidence = complete({each: settle(each, [parts[each]]) for each in ASKED})
-    found = tuple(conclude(each, manifest, evidence[each]) for each in ASKED)
-    assert found == judge(manifest, of.events, ASKED)
+    parts = check_bucket(rows, context_of(manifest, of.events, 1), OF_BUCKETS)
+    evidence = complete({each: settle(each, [parts[each]]) for each in OF_BUCKETS})
+    found = tuple(conclude(each, manifest, evidence[each]) for each in OF_BUCKETS)
+    assert found == judge(manifest, of.events, OF_BUCKETS)
 
 
 def test_no_batches_are_no_rows() -> None:
@@ -144,16 +144,11 @@ def test_columns_depend_on_what_is_asked() -> None:
     assert "wall_us" not in columns_of(tuple(Property), QUEUE)
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("asked", Property)
 def test_each_property_needs_no_other_columns(asked: Property) -> None:
     for seed in range(10):
         of = noisy_history(seed)
-        rows, context = from_events(of.events), context_of(of.manifest, of.events, 1)
-        only = Rows({name: rows[name] for name in columns_of([asked], of.manifest)}, rows.source)
-        part = check_bucket(only, context, [asked])[asked]
-        assert (conclude(asked, of.manifest, settle(asked, [part])),) == judge(
-            of.manifest, of.events, [asked]
-        )
+        assert check(of.manifest, of.events, [asked]) == judge(of.manifest, of.events, [asked])
 
 
 def test_a_history_on_disk_is_judged_with_its_witnesses(tmp_path: Path) -> None:
@@ -161,12 +156,12 @@ def test_a_history_on_disk_is_judged_with_its_witnesses(tmp_path: Path) -> None:
     events = tuple(replace(event, error=f"e{event.index}", wall_us=event.index) for event in of.events)
     manifest = _written(tmp_path / "history", of.manifest, events, 3)
     context = context_of(manifest, events, 3)
-    names = columns_of(ASKED, manifest)
+    names = columns_of(OF_BUCKETS, manifest)
     parts = [
-        check_bucket(_read(tmp_path / "history", manifest, bucket, names), context, ASKED)
+        check_bucket(_read(tmp_path / "history", manifest, bucket, names), context, OF_BUCKETS)
         for bucket in range(3)
     ]
-    asked = [each for each in ASKED if each is not Property.BOUNDED or not context.spread]
+    asked = [each for each in OF_BUCKETS if each is not Property.BOUNDED or not context.spread]
     evidence = complete({each: settle(each, [part[each] for part in parts]) for each in asked})
     found = [conclude(each, manifest, evidence[each]) for each in asked]
     assert found == list(judge(manifest, events, asked))

@@ -1,5 +1,6 @@
 """Writes histories of tests to folders, and audits them in this process."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +37,16 @@ def record_loose(folder: Path, of: History, files: int = 2) -> Path:
     (folder / "events").mkdir(parents=True)
     for number in range(files):
         pq.write_table(table_of(of.events[number::files]), folder / "events" / f"{number}.parquet")
-    write_manifest(folder, replace(of.manifest, buckets=0))
+    write_manifest(folder, replace(of.manifest, buckets=0, events=len(of.events)))
     return folder
+
+
+def forget_count(folder: Path) -> None:
+    """Makes a history one that does not say how many events it has, as older ones."""
+    path = folder / "history.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    del document["events"]
+    path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def table_of(events: Sequence[Event]) -> pa.Table:

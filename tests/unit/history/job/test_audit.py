@@ -18,6 +18,7 @@ import veristream as vs
 from tests.unit.history.job.recorded import (
     audit_json,
     expected_json,
+    forget_count,
     record,
     record_loose,
     table_of,
@@ -258,6 +259,18 @@ def forget_stream(folder: Path) -> None:
 def drop_event(folder: Path) -> None:
     path = bucket_folder(folder, 1) / "part-0000.parquet"
     pq.write_table(pq.read_table(path)[1:], path)
+    forget_count(folder)
+
+
+def drop_tail(folder: Path) -> None:
+    """Leaves out the last events of one process, so that no index is missing."""
+    path = bucket_folder(folder, 1) / "part-0000.parquet"
+    pq.write_table(pq.read_table(path)[:-2], path)
+
+
+def double_file(folder: Path) -> None:
+    path = bucket_folder(folder, 1) / "part-0000.parquet"
+    path.with_name("part-0001.parquet").write_bytes(path.read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -271,6 +284,8 @@ def drop_event(folder: Path) -> None:
         (change("group", 9), "part-0000.parquet: row 0: unknown group 9"),
         (forget_stream, "row 0: unknown stream 0"),
         (drop_event, "process `a` has no event with index 2, but one with 3"),
+        (drop_tail, "h` has 7 events, and its history.json says 9: events are missing"),
+        (double_file, "h` has 13 events, and its history.json says 9: files of another history are in it"),
     ],
 )
 def test_a_wrong_history_is_never_judged(tmp_path: Path, spoil: Callable[[Path], None], told: str) -> None:
@@ -280,6 +295,26 @@ def test_a_wrong_history_is_never_judged(tmp_path: Path, spoil: Callable[[Path],
         audit_folder(folder)
     assert told in error.value.message
     assert error.value.hint
+
+
+def test_an_older_history_does_not_say_how_many_events_it_has(tmp_path: Path) -> None:
+    """What is cut off it is not seen then: here the reading to the end, which proved the loss."""
+    folder = record(tmp_path / "h", LOST)
+    forget_count(folder)
+    assert audit_folder(folder, [Property.DELIVERED]).judgements[0].counts == {"lost write": 1}
+    drop_tail(folder)
+    found = audit_folder(folder, [Property.DELIVERED]).judgements[0]
+    assert (found.word, found.counts) == (Word.NOT_OBSERVABLE, {})
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_loose_file_that_is_missing_is_seen(tmp_path: Path, complete: bool) -> None:
+    """Of a history whose indices may have gaps, too."""
+    of = replace(LOST, manifest=replace(LOST.manifest, complete=complete))
+    folder = record_loose(tmp_path / "h", of, 3)
+    (folder / "events" / "2.parquet").unlink()
+    with pytest.raises(ModelError, match=r"has 6 events, and its history\.json says 9: events are missing"):
+        audit_folder(folder)
 
 
 def test_a_wrong_row_of_a_queue_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from veristream.history.properties import Property
 from veristream.history.verdicts import Anomaly, Judgement, Word
 from veristream.history.witnesses import KINDS, KINDS_OF, WITNESSES
 from veristream_testing.histories.history import History
-from veristream_testing.histories.plants.catalogue import IMPLIED, PLANTS
+from veristream_testing.histories.plants.catalogue import IMPLIED, PLANTS, kind_of
 from veristream_testing.histories.simulated import clean_history, random_history
 from veristream_testing.histories.strategies import planted_histories
 
@@ -59,12 +59,12 @@ def test_messages_that_come_again_are_duplicates_and_nothing_else() -> None:
 
 
 def test_every_kind_has_a_plant() -> None:
-    assert {name.removesuffix(", queue") for name in PLANTS} == set(KINDS)
+    assert {kind_of(name) for name in PLANTS} == set(KINDS)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_plant_is_found_and_nothing_else(plant: str) -> None:
-    kind = plant.removesuffix(", queue")
+    kind = kind_of(plant)
     for seed in range(5):
         history = random_history(seed, [plant], size=4)
         kinds = Counter(each.kind for each in history.anomalies or ())

@@ -5,14 +5,23 @@ which are then zombies. A coordinator keeps the transaction's state in the trans
 keep records and, per producer id, the epoch and whether a transaction is open. The last partition holds
 the consumer group's offsets: consumed offsets are committed together with produced records.
 
-KIP890 selects how much of KIP-890 is in force:
+Three constants say how much of KIP-890 is in force, as in Kafka 4.1:
 
-- 0: the older protocol. The producer adds a partition with AddPartitionsToTxn before it writes there,
-  and keeps its epoch from one transaction to the next. The partition's leader trusts the producer.
-- 1: the first part. Before a record opens a transaction, the leader asks the coordinator whether the
-  transaction is ongoing there, and holds a guard that a marker removes.
-- 2: both parts. Every end of a transaction increments the epoch, markers carry the new one, and a write
-  adds its partition implicitly, through the leader's request to the coordinator.
+- CLIENT and VERSION. The newer protocol needs both: a client that speaks it (Produce 12, EndTxn 5) and the
+  feature transaction.version=2. Every end of a transaction then increments the epoch, markers carry the
+  new one, and a write adds its partition implicitly, through the leader's request to the coordinator.
+  Otherwise the producer adds a partition with AddPartitionsToTxn before it writes there, and keeps its
+  epoch from one transaction to the next. Version 1 only changes the format of the transaction log.
+- VERIFY. Before a record of the older protocol opens a transaction, the leader asks the coordinator whether
+  the transaction is ongoing there. In both protocols it holds a guard that a marker removes; without
+  VERIFY no guard is compared.
+
+BUMP is KIP-360: a producer that has given up a write asks for a new epoch once the abort is answered. The
+newer protocol does not need it.
+
+A partition refuses an old epoch with INVALID_PRODUCER_EPOCH (47), and so does a leader that the coordinator
+answers with PRODUCER_FENCED. If the epoch is current but the transaction is not ongoing at the partition,
+the error is INVALID_TXN_STATE (48), or TRANSACTION_ABORTABLE (120) as of Produce 11.
 
 The model omits what the properties do not need: sequence numbers (a late write is assumed to be next in
 sequence), more than one write of a transaction to a partition, and exhausted epochs (`init_pid_faults`
@@ -21,13 +30,17 @@ has those).
 
 from veristream.actions import *
 
-KIP890 = constant(0)
+CLIENT = constant(0)  # 0: speaks the older protocol to every broker; 1: the newer one, where it can
+VERSION = constant(0)  # transaction.version of the cluster: 0, 1 or 2
+VERIFY = constant(False)  # transaction.partition.verification.enable
+BUMP = constant(False)  # 1: a producer takes a new epoch after it has given up a write
 PRODUCERS = constant(2)  # sharing the transactional id; later ones fence earlier ones
 TRANSACTIONS = constant(2)  # the total of all producers
 PARTITIONS = constant(2)  # the last one holds the consumer group's offsets
 FAILOVERS = constant(0)  # of the coordinator
 GUARD = constant(1)  # 0: a leader does not notice a marker that arrives after its request
 SAME_EPOCH = constant(1)  # 0: a leader takes any open transaction for that of the current write
+STEERED = constant(False)  # 1: only runs that a proxy beside the client can steer: see `is_due`
 READ_COMMITTED = constant(True)  # isolation.level of the consumer; 0: read_uncommitted
 
 EPOCH_MAX = PRODUCERS * (1 + FAILOVERS) + TRANSACTIONS - 1
@@ -36,7 +49,7 @@ MARKERS_MAX = TRANSACTIONS + FAILOVERS
 
 
 class Phase(Enum):
-    """The phases of a producer; in those that end in -ING it waits for the coordinator."""
+    """The phases of a producer; in those with -ING it waits for the coordinator."""
 
     NEW = 0
     INITIALIZING = 1
@@ -46,6 +59,7 @@ class Phase(Enum):
     COMMITTING = 5
     ABORTING = 6
     FENCED = 7
+    GIVING_UP = 8  # aborts a transaction with a write that was not acknowledged, and then takes a new epoch
 
 
 class State(Enum):
@@ -109,12 +123,14 @@ class Partition(Role, count=PARTITIONS):
     def verify_write(self):
         """KIP-890: before a write opens a transaction, the leader asks the coordinator."""
         write = any_of(writes)
-        require(KIP890 > 0 and write.to == self and write.guard is None)
+        require(asks() and is_due(write) and write.to == self and write.guard is None)
         require(write.epoch >= self.epoch and not is_open_to(self, write))
-        require(write.epoch != Coordinator[0].epoch or not is_ending(Coordinator[0].state) or KIP890 == 1)
+        require(
+            not is_newer() or write.epoch != Coordinator[0].epoch or not is_ending(Coordinator[0].state)
+        )
         writes.remove(write)
         if is_allowed(write):
-            if KIP890 == 2:
+            if is_newer():
                 Coordinator[0].include({one for one in Partition if one == self}, write.transaction)
             writes.add(replace(write, guard=self.marked))
 
@@ -122,8 +138,8 @@ class Partition(Role, count=PARTITIONS):
     def append_write(self):
         """Appends a write to the log and acknowledges it; the first one opens a transaction."""
         write = any_of(writes)
-        require(write.to == self and write.epoch >= self.epoch)
-        require(KIP890 == 0 or is_open_to(self, write) or holds_guard(self, write))
+        require(is_due(write) and write.to == self and write.epoch >= self.epoch)
+        require(not asks() or is_open_to(self, write) or holds_guard(self, write))
         writes.remove(write)
         self.log.append(Entry(Kind.DATA, write.transaction))
         self.epoch = write.epoch
@@ -134,7 +150,7 @@ class Partition(Role, count=PARTITIONS):
     def refuse_write(self):
         """Refuses a write with an old epoch or an invalid guard."""
         write = any_of(writes)
-        require(write.to == self)
+        require(is_due(write) and write.to == self)
         require(
             write.epoch < self.epoch
             or (write.guard is not None and not is_open_to(self, write) and not holds_guard(self, write))
@@ -157,6 +173,21 @@ class Partition(Role, count=PARTITIONS):
                 Coordinator[0].unmarked.discard(self)
 
 
+def is_newer():
+    """Whether the newer protocol is spoken, in which each transaction has its own epoch."""
+    return CLIENT == 1 and VERSION == 2
+
+
+def asks():
+    """Whether a leader asks the coordinator before a write opens a transaction."""
+    return is_newer() or VERIFY
+
+
+def is_due(write):
+    """Whether the write may arrive. In a steered run it does so only while its sender is in no call."""
+    return not STEERED or not is_waiting(write.sender.phase)
+
+
 def is_open(partition):
     """Whether records wait for a marker."""
     return partition.stable < len(partition.log)
@@ -173,7 +204,7 @@ def is_ending(state):
 
 def is_allowed(write):
     """The coordinator's answer to a leader: whether the write's transaction is ongoing at the partition."""
-    if KIP890 == 2:
+    if is_newer():
         return write.epoch == Coordinator[0].epoch
     return (
         write.epoch == Coordinator[0].epoch
@@ -184,7 +215,7 @@ def is_allowed(write):
 
 def holds_guard(partition, write):
     """Whether the coordinator has approved the write and no marker was written since."""
-    return write.guard is not None and (GUARD == 0 or write.guard == partition.marked)
+    return write.guard is not None and (GUARD == 0 or not VERIFY or write.guard == partition.marked)
 
 
 class Producer(Role, count=PRODUCERS):
@@ -215,7 +246,7 @@ class Producer(Role, count=PRODUCERS):
     @action
     def add_partition(self, partition: Partition):
         """AddPartitionsToTxn, which the older protocol requires of the producer."""
-        require(KIP890 < 2 and self.phase == Phase.IN_TRANSACTION and partition not in self.added)
+        require(not is_newer() and self.phase == Phase.IN_TRANSACTION and partition not in self.added)
         self.phase = Phase.ADDING
         self.adding = partition
         self.ask()
@@ -224,7 +255,7 @@ class Producer(Role, count=PRODUCERS):
     def produce(self, partition: Partition):
         """Sends a write, or, to the last partition, the consumed offset."""
         require(self.phase == Phase.IN_TRANSACTION and partition not in self.sent)
-        require(KIP890 == 2 or partition in self.added)
+        require(is_newer() or partition in self.added)
         self.sent.add(partition)
         writes.add(Write(partition, self, self.epoch, self.transaction))
 
@@ -238,8 +269,9 @@ class Producer(Role, count=PRODUCERS):
     @action
     def abort(self):
         """Possible at any time, also when the producer gives up waiting for an acknowledgement."""
-        require(self.phase == Phase.IN_TRANSACTION and (KIP890 == 2 or self.added != set()))
-        self.phase = Phase.ABORTING
+        require(self.phase == Phase.IN_TRANSACTION and (is_newer() or self.added != set()))
+        gives_up = BUMP and not is_newer() and self.acked != self.sent
+        self.phase = Phase.GIVING_UP if gives_up else Phase.ABORTING
         self.ask()
 
     @action(fair="weak")
@@ -254,6 +286,10 @@ class Producer(Role, count=PRODUCERS):
             self.phase = Phase.IN_TRANSACTION
             self.added = self.added | {partition for partition in Partition if partition == self.adding}
             self.adding = None
+        elif self.phase == Phase.GIVING_UP:
+            self.phase = Phase.INITIALIZING
+            self.leave_transaction()
+            self.ask()
         else:
             self.phase = Phase.READY
             self.epoch = answer.epoch
@@ -262,7 +298,7 @@ class Producer(Role, count=PRODUCERS):
     @action(fair="weak")
     def retry(self):
         """Asks again after the answer was lost."""
-        require(self.phase in [Phase.INITIALIZING, Phase.ADDING, Phase.COMMITTING, Phase.ABORTING])
+        require(is_waiting(self.phase))
         require(all(call.sender != self for call in calls))
         require(all(answer.to != self for answer in answers))
         self.ask()
@@ -276,6 +312,11 @@ class Producer(Role, count=PRODUCERS):
         self.added.clear()
         self.sent.clear()
         self.acked.clear()
+
+
+def is_waiting(phase):
+    """Whether a producer waits for the coordinator."""
+    return phase in [Phase.INITIALIZING, Phase.ADDING, Phase.COMMITTING, Phase.ABORTING, Phase.GIVING_UP]
 
 
 def request_of(phase):
@@ -341,20 +382,24 @@ class Coordinator(Role):
 
     @action(fair="weak")
     def grant_producer_id(self):
-        """InitProducerId without an active transaction: increments the epoch, which fences the others."""
+        """InitProducerId without an active transaction: increments the epoch, which fences the others.
+
+        A producer that has an epoch sends it along, and is itself refused if it was fenced.
+        """
         call = any_of(calls)
-        require(call.api == Api.INIT_PRODUCER_ID and is_idle(self.state))
+        require(call.api == Api.INIT_PRODUCER_ID and (is_idle(self.state) or is_fenced(call)))
         calls.remove(call)
-        self.epoch += 1
-        self.previous = -1
-        self.state = State.EMPTY
-        answers.add(Answer(call.sender, True, self.epoch))
+        if not is_fenced(call) and (call.epoch == -1 or call.epoch == self.epoch):
+            self.epoch += 1
+            self.previous = call.epoch
+            self.state = State.EMPTY
+        answers.add(Answer(call.sender, not is_fenced(call), self.epoch))
 
     @action(fair="weak")
     def fence_ongoing(self):
         """InitProducerId during a transaction: aborts it first, while the caller waits."""
         call = any_of(calls)
-        require(call.api == Api.INIT_PRODUCER_ID and self.state == State.ONGOING)
+        require(call.api == Api.INIT_PRODUCER_ID and self.state == State.ONGOING and not is_fenced(call))
         self.end_by_itself()
 
     @action(fair="weak")
@@ -382,7 +427,7 @@ class Coordinator(Role):
         wanted = Fate.COMMITTED if call.api == Api.END_COMMIT else Fate.ABORTED
         # A producer without a partition has nothing to end, except that KIP-890 increments the epoch.
         starts = call.epoch == self.epoch and (
-            self.state == State.ONGOING or (KIP890 == 2 and wanted == Fate.ABORTED and is_idle(self.state))
+            self.state == State.ONGOING or (is_newer() and wanted == Fate.ABORTED and is_idle(self.state))
         )
         again = call.epoch == self.previous and is_ended(self.state, wanted)
         require(starts or again or call.epoch != self.epoch)
@@ -390,7 +435,7 @@ class Coordinator(Role):
         if starts:
             if self.state != State.ONGOING:
                 self.transaction = call.sender.transaction
-            self.decide(wanted, KIP890 == 2)
+            self.decide(wanted, is_newer())
             self.previous = call.epoch
         answers.add(Answer(call.sender, starts or again, self.epoch))
 
@@ -438,6 +483,11 @@ class Coordinator(Role):
         for partition in Partition:
             if partition in self.partitions:
                 markers.add(Marker(partition, kind, self.epoch, self.generation))
+
+
+def is_fenced(call):
+    """Whether the sender has an epoch, but neither the current one nor that of the request it repeats."""
+    return call.epoch != -1 and call.epoch not in [Coordinator[0].epoch, Coordinator[0].previous]
 
 
 def is_idle(state):
@@ -616,6 +666,36 @@ def zombie_is_fenced(producer: Producer):
 @exists
 def late_write_meets_newer_epoch():
     return any(write.epoch < write.to.epoch for write in writes)
+
+
+def was_given_up(number):
+    """Whether the coordinator has completed the transaction as an aborted one."""
+    return fate[number] == Fate.ABORTED and Coordinator[0].transaction != number
+
+
+@always
+def late_write_has_an_older_epoch(producer: Producer):
+    """Once a producer goes on after a transaction, its late writes are not of the coordinator's epoch."""
+    return producer.phase not in [Phase.READY, Phase.IN_TRANSACTION] or all(
+        write.epoch < Coordinator[0].epoch
+        for write in writes
+        if write.sender == producer and write.transaction != producer.transaction
+    )
+
+
+@exists
+def late_write_is_in_flight():
+    """A write has not arrived when its transaction is aborted and all markers are written."""
+    return any(was_given_up(write.transaction) for write in writes)
+
+
+@exists
+def late_write_is_accepted(partition: Partition, number: Int[1, TRANSACTIONS]):
+    """Such a write is appended, so that no marker of its transaction will follow."""
+    return was_given_up(number) and any(
+        partition.stable <= k and k < len(partition.log) and partition.log[k] == Entry(Kind.DATA, number)
+        for k in range(LOG_MAX)
+    )
 
 
 @exists

@@ -21,24 +21,28 @@ from veristream_testing.states import explore
 FOLDER = Path(__file__).resolve().parents[2] / "models" / "kafka_transactions"
 MODEL = FOLDER / "transactions.py"
 OURS = [model for model in read_known(FOLDER) if model.path == MODEL]
-BEFORE, VERIFIED, AFTER = 0, 1, 2
-"""How much of KIP-890 is enabled."""
+BEFORE = {"CLIENT": 0, "VERSION": 0, "VERIFY": 0}
+VERIFIED = {"CLIENT": 0, "VERSION": 0, "VERIFY": 1}
+AFTER = {"CLIENT": 1, "VERSION": 2, "VERIFY": 1}
+"""How much of KIP-890 is in force: nothing, leaders that ask, all."""
 
 SECONDS_MAX = 300.0
 
 SMALL: list[dict[str, int]] = [
-    {"KIP890": BEFORE, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
-    {"KIP890": BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
-    {"KIP890": AFTER, "PRODUCERS": 1, "PARTITIONS": 1},
+    {**BEFORE, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
+    {**BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
+    {**AFTER, "PRODUCERS": 1, "PARTITIONS": 1},
+    {**VERIFIED, "BUMP": 1, "PRODUCERS": 1, "PARTITIONS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
 ]
 TINY: list[dict[str, int]] = [
-    {"KIP890": BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
-    {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1},
+    {**BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {**AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1},
+    {**VERIFIED, "BUMP": 1, "PRODUCERS": 1, "PARTITIONS": 1},
 ]
 
 
@@ -120,7 +124,7 @@ def test_tlc_agrees(constants: Mapping[str, int]) -> None:
 
 def test_late_write_hangs() -> None:
     """Before KIP-890: the producer gives up, the marker is written, and then the write arrives."""
-    trace = trace_of(check("no_hanging_transaction", KIP890=BEFORE, PRODUCERS=1))
+    trace = trace_of(check("no_hanging_transaction", **BEFORE, PRODUCERS=1))
     actions = actions_of(trace)
     assert actions[-1] == "append_write"
     late = ["produce", "abort", "end_transaction", "write_marker", "append_write"]
@@ -134,7 +138,7 @@ def test_late_write_hangs() -> None:
 def test_late_write_joins_the_next_transaction() -> None:
     """Verification alone is not enough: the coordinator confirms, but the next transaction."""
     for parts in (BEFORE, VERIFIED):
-        trace = trace_of(check("aborted_is_never_read", KIP890=parts, PRODUCERS=1))
+        trace = trace_of(check("aborted_is_never_read", **parts, PRODUCERS=1))
         last = trace.steps[-1].state
         assert last["fate"] == ["ABORTED", "COMMITTED"]
         readings = last["Consumer(0).read"]
@@ -142,21 +146,80 @@ def test_late_write_joins_the_next_transaction() -> None:
         assert actions_of(trace).count("begin_transaction") == 2
 
 
-@pytest.mark.parametrize("parts", [VERIFIED, AFTER])
-def test_verification_ends_the_hanging(parts: int) -> None:
+@pytest.mark.parametrize("parts", [VERIFIED, AFTER], ids=name_of)
+def test_verification_ends_the_hanging(parts: Mapping[str, int]) -> None:
     """The leader's verification before it opens a transaction prevents hanging transactions."""
-    result = check("no_hanging_transaction", KIP890=parts, PRODUCERS=1)
+    result = check("no_hanging_transaction", **parts, PRODUCERS=1)
     assert isinstance(result.verdict, Holds) and result.verdict.vacuous is None
 
 
 def test_guard_is_needed() -> None:
     """Without the guard, a marker can be written between the coordinator's confirmation and the write."""
-    actions = actions_of(trace_of(check("no_hanging_transaction", KIP890=VERIFIED, PRODUCERS=1, GUARD=0)))
+    actions = actions_of(trace_of(check("no_hanging_transaction", **VERIFIED, PRODUCERS=1, GUARD=0)))
     assert actions.index("verify_write") < actions.index("write_marker") < actions.index("append_write")
 
 
 def test_failover_needs_a_failover() -> None:
     """The witness needs a failover: without failovers there is none."""
-    one = {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1}
+    one = {**AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1}
     assert isinstance(check("failover_between_markers", **one, FAILOVERS=1).verdict, Holds)
     assert isinstance(check("failover_between_markers", **one, FAILOVERS=0).verdict, Violated)
+
+
+CELLS = [(client, version, verify) for client in (0, 1) for version in (0, 1, 2) for verify in (0, 1)]
+
+
+@pytest.mark.parametrize(("client", "version", "verify"), CELLS)
+def test_each_cell_is_predicted(client: int, version: int, verify: int) -> None:
+    """A late write is accepted if nobody asks the coordinator; only then does the partition hang."""
+    name = f"late_write_{('old', 'new')[client]}_client_v{version}_{('off', 'on')[verify]}"
+    (cell,) = [model for model in OURS if model.name == name]
+    assert cell.constants == {
+        "CLIENT": client,
+        "VERSION": version,
+        "VERIFY": verify,
+        "BUMP": 1,
+        "PRODUCERS": 1,
+        "PARTITIONS": 1,
+    }
+    trusting = not verify and not (client == 1 and version == 2)
+    verdicts = {one.property: one.verdict == "holds" for one in cell.expectations}
+    assert verdicts == {
+        "late_write_is_in_flight": True,
+        "late_write_is_accepted": trusting,
+        "no_hanging_transaction": not trusting,
+        "aborted_is_never_read": not trusting,
+        "late_write_has_an_older_epoch": True,
+    }
+
+
+def test_new_epoch_prevents_the_joining() -> None:
+    """With leaders that ask, a client needs a new epoch after it has given a write up (KIP-360)."""
+    one = {**VERIFIED, "PRODUCERS": 1, "PARTITIONS": 1}
+    assert isinstance(check("aborted_is_never_read", **one, BUMP=0).verdict, Violated)
+    assert isinstance(check("aborted_is_never_read", **one, BUMP=1).verdict, Holds)
+
+
+def test_steered_write_waits_for_the_client() -> None:
+    """In a steered run the late write arrives after the abort and the new epoch are answered."""
+    one = {**BEFORE, "PRODUCERS": 1, "PARTITIONS": 1, "BUMP": 1, "STEERED": 1}
+    actions = actions_of(trace_of(check("no_hanging_transaction", **one)))
+    assert actions[actions.index("abort") :] == [
+        "abort",
+        "end_transaction",
+        "write_marker",
+        "receive_answer",
+        "complete",
+        "grant_producer_id",
+        "receive_answer",
+        "append_write",
+    ]
+
+
+def test_fenced_producer_gets_no_new_epoch() -> None:
+    """A producer that asks for a new epoch with an old one is refused, and fences nobody."""
+    one = {**VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1, "BUMP": 1}
+    trace = trace_of(check("producer_id_is_given(0)", **one))
+    last = trace.steps[-1].state
+    assert last["Producer(0).phase"] == "FENCED" and last["Producer(1).phase"] != "FENCED"
+    assert isinstance(check("epoch_has_one_holder", **one).verdict, Holds)

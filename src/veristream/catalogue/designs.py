@@ -36,12 +36,25 @@ HANDLED = Entry(
 UNBLOCKED = Entry(
     "no transaction hangs",
     "No transaction stays open that its coordinator does not know, so readers of committed messages go on.",
-    (Promise("Kafka", "transactions as of KIP-890 (transaction.version=2)"),),
+    (
+        Promise(
+            "Kafka",
+            "transaction.partition.verification.enable=true, or a client that speaks transaction.version=2",
+        ),
+    ),
     (
         Evidence(
             "Kafka",
             "no_hanging_transaction",
-            ("transactions_before", "transactions_verified", "transactions", "transactions_unguarded"),
+            (
+                "transactions_before",
+                "transactions_verified",
+                "transactions",
+                "transactions_unguarded",
+                "late_write_old_client_v2_off",
+                "late_write_old_client_v2_on",
+                "late_write_new_client_v2_off",
+            ),
         ),
         Evidence(
             "Kafka",

@@ -50,6 +50,8 @@ DELIVERED = Entry(
                 "rabbitmq_mirrored",
                 "rabbitmq_quorum",
                 "rabbitmq_requeue",
+                "rabbitmq_cut",
+                "rabbitmq_cut_confirmed",
             ),
         ),
         Evidence("RabbitMQ", _ALL_RECEIVED, ("rabbitmq_queue", "rabbitmq_queue_repaired")),
@@ -66,6 +68,7 @@ DELIVERED = Entry(
                 "nsq_overflow",
             ),
         ),
+        Evidence("NSQ", "channel_gets_everything", ("nsq_late_channel", "nsq_early_channels")),
         Evidence("NSQ", "System() |= <> Reachability", ("nsq_existing_channels", "nsq_all_channels")),
         Evidence(
             "Kabis",
@@ -191,7 +194,14 @@ ORDER = Entry(
         Evidence(
             "RabbitMQ",
             "delivered_in_order",
-            ("rabbitmq_persistent", "rabbitmq_mirrored", "rabbitmq_quorum", "rabbitmq_requeue"),
+            (
+                "rabbitmq_persistent",
+                "rabbitmq_mirrored",
+                "rabbitmq_quorum",
+                "rabbitmq_requeue",
+                "rabbitmq_requeue_prefetch",
+                "rabbitmq_requeue_consumers",
+            ),
         ),
         Evidence(
             "RabbitMQ",

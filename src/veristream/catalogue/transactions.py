@@ -13,16 +13,24 @@ _BEFORE_AND_AFTER = (
     "transactions_read_uncommitted",
 )
 
+_LATE_WRITES = (
+    "late_write_old_client_v2_off",
+    "late_write_old_client_v2_on",
+    "late_write_new_client_v2_off",
+    "late_write_same_epoch",
+)
+
 ABORTED = Entry(
     Property.ABORTED,
     "No reader receives a message of a transaction that was aborted, or that is not yet committed.",
     (
         Promise(
             "Kafka",
-            "isolation.level=read_committed, and transactions as of KIP-890 (transaction.version=2)",
+            "isolation.level=read_committed, and transactions as of KIP-890 (transaction.version=2, and a "
+            "client that speaks it)",
         ),
     ),
-    (Evidence("Kafka", "aborted_is_never_read", _BEFORE_AND_AFTER),),
+    (Evidence("Kafka", "aborted_is_never_read", _BEFORE_AND_AFTER + _LATE_WRITES),),
     {
         "aborted read": "a message of an aborted transaction was received (Adya's G1a)",
         "precommitted read": "a message was received before its transaction was asked to commit",
@@ -39,7 +47,8 @@ WHOLE = Entry(
     (
         Promise(
             "Kafka",
-            "isolation.level=read_committed, and transactions as of KIP-890 (transaction.version=2)",
+            "isolation.level=read_committed, and transactions as of KIP-890 (transaction.version=2, and a "
+            "client that speaks it)",
         ),
     ),
     (

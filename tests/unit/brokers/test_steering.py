@@ -110,7 +110,7 @@ def test_a_script_holds_until_it_is_told_and_waits_for_what_passes(
     did = [(each.did, each.number) for each in steering.log if each.direction == "to broker"]
     assert did == [("passed", 0), ("held", 1), ("released", 1), ("passed", 1), ("passed", 2)]
     [(kind, target, details)] = notes.begun
-    assert (kind, target, details["rule"], details["request"]) == ("hold", "b", "late", "PRODUCE 3")
+    assert (kind, target, details["rule"], details["request"]) == ("hold PRODUCE", "b", "late", "PRODUCE 3")
     assert notes.ended == {0: {"released": "when told"}}
 
 
@@ -148,9 +148,9 @@ def test_the_nth_is_dropped_delayed_or_cut(
     assert echo.ended.wait(PATIENCE_S)
     assert bytes(echo.came) == frames[0] + frames[2] + frames[3]
     assert [(kind, details["rule"]) for kind, _, details in notes.begun] == [
-        ("drop", "lost"),
-        ("delay", "slow"),
-        ("cut after", "gone"),
+        ("drop PRODUCE", "lost"),
+        ("delay PRODUCE", "slow"),
+        ("cut after PRODUCE", "gone"),
     ]
     assert list(notes.ended) == [1]  # the delay
     assert [steering.acted(name) for name in ("lost", "slow", "gone")] == [1, 1, 1]

@@ -114,11 +114,11 @@ class WaitedTooLong(EnvironmentFailure):
 class Witness(Protocol):
     """Takes notes of what a proxy did, as `recording.Recording` does."""
 
-    def begin_incident(self, kind: str, target: str, details: Mapping[str, str] = ...) -> int:
+    def begin_incident(self, kind: str, target: str, details: Mapping[str, str] | None = None) -> int:
         """Notes something that begins now; returns the number by which it ends."""
         ...
 
-    def end_incident(self, number: int, details: Mapping[str, str] = ...) -> None:
+    def end_incident(self, number: int, details: Mapping[str, str] | None = None) -> None:
         """Notes that it is over, and what else is known of it."""
         ...
 
@@ -361,7 +361,8 @@ class Steering:
         if self._witness is None:
             return None
         told = {"rule": rule.name, "match": rule.match.tell(), **now.details()}
-        return self._witness.begin_incident(rule.act, seen.node, told)
+        what = f" {show_key(seen.header.request.key)}" if seen.header is not None else ""
+        return self._witness.begin_incident(f"{rule.act}{what}", seen.node, told)
 
 
 def _again(seen: Seen, did: Did, rule: str) -> Seen:

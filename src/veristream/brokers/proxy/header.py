@@ -35,6 +35,7 @@ LATEST: Final = {
 PRODUCE_OLDEST: Final = 3  # older ones have no transactions, and Kafka 4 refuses them
 TOPIC_IDS: Final = 13
 BATCHED: Final = 4
+GIVES_EPOCH: Final = 5
 NO_PRODUCER: Final = -1
 MAGIC_AT, PRODUCER_AT, HEAD_BYTES, MAGIC = 16, 43, 57, 2
 """Where a record batch has its format and its producer, how long its head is, and which format is read."""
@@ -61,12 +62,15 @@ class Header:
 
     Most messages are about one transaction or none; those between brokers can be about several. `errors`
     are all error codes of an answer in their order, 0 for what succeeded; None if they are not known.
+    `given` are the producer id and epoch to use from now on, in answers to InitProducerId and to EndTxn
+    from version 5 on; for InitProducerId they are also those of the transaction.
     """
 
     request: Request
     transactions: tuple[Transaction, ...] = ()
     group: str | None = None
     errors: tuple[int, ...] | None = None
+    given: tuple[int, int] | None = None
 
 
 def read_request(request: Request, data: bytes) -> Header:
@@ -120,7 +124,9 @@ def _produce(header: Header, octets: Octets) -> Header:
             topic = octets.hexadecimal() if header.request.version >= TOPIC_IDS else octets.text()
             for _ in range(octets.count()):
                 found.append((topic or "", octets.int32()))
-                transaction = _batch(transaction, octets)
+                length = octets.length()
+                transaction = _batch(transaction, octets, length)
+                octets.skip(max(length, 0))
                 octets.tags()
             octets.tags()
     except TooShort:
@@ -129,14 +135,12 @@ def _produce(header: Header, octets: Octets) -> Header:
     return replace(header, transactions=(replace(transaction, partitions=tuple(found)),))
 
 
-def _batch(transaction: Transaction, octets: Octets) -> Transaction:
-    """Reads the producer of a record batch, and passes over the batch."""
-    length = octets.length()
+def _batch(transaction: Transaction, octets: Octets, length: int) -> Transaction:
+    """Adds the producer of the record batch that begins here."""
     if length >= HEAD_BYTES and octets.peek_byte(MAGIC_AT) == MAGIC:
         producer, epoch = octets.peek_producer(PRODUCER_AT)
         if producer != NO_PRODUCER and transaction.producer_id is None:
             transaction = replace(transaction, producer_id=producer, epoch=epoch)
-    octets.skip(max(length, 0))
     return transaction
 
 
@@ -239,9 +243,17 @@ def _one_error(header: Header, octets: Octets) -> Header:
 def _given_producer(header: Header, octets: Octets) -> Header:
     found = _one_error(header, octets)
     producer, epoch = octets.int64(), octets.int16()
-    if producer == NO_PRODUCER or not found.transactions:
+    if producer == NO_PRODUCER:
         return found
-    return replace(found, transactions=(replace(found.transactions[0], producer_id=producer, epoch=epoch),))
+    named = tuple(replace(each, producer_id=producer, epoch=epoch) for each in found.transactions)
+    return replace(found, transactions=named, given=(producer, epoch))
+
+
+def _ended(header: Header, octets: Octets) -> Header:
+    """Reads the answer to EndTxn, whose transaction remains the one that was ended."""
+    if header.request.version < GIVES_EPOCH:
+        return _one_error(header, octets)
+    return replace(_given_producer(header, octets), transactions=header.transactions)
 
 
 def _partition_errors(header: Header, octets: Octets) -> Header:
@@ -291,7 +303,7 @@ _ANSWERS: Final[dict[Key, _Form]] = {
     Key.INIT_PRODUCER_ID: _given_producer,
     Key.ADD_PARTITIONS_TO_TXN: _partition_errors,
     Key.ADD_OFFSETS_TO_TXN: _one_error,
-    Key.END_TXN: _one_error,
+    Key.END_TXN: _ended,
     Key.WRITE_TXN_MARKERS: _marked,
     Key.TXN_OFFSET_COMMIT: _partition_errors,
 }

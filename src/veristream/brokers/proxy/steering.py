@@ -87,6 +87,8 @@ class Seen:
             told |= {name: str(value) for name, value in known.items() if value is not None}
         if self.header.errors is not None:
             told["errors"] = ", ".join(map(str, self.header.errors))
+        if self.header.given is not None:
+            told["given"] = "producer id {}, epoch {}".format(*self.header.given)
         return told
 
     def tell(self) -> str:

@@ -62,6 +62,8 @@ class Loop:
         """Calls something in the loop's thread, and returns what it returns."""
         if threading.current_thread() is self._thread:
             return what()
+        if self._over:
+            raise RuntimeError(f"{self._thread.name} have ended")
         done: Future[Result] = Future()
 
         def call() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +18,16 @@ from hypothesis import strategies as st
 
 from veristream.brokers.proxy.header import FLEXIBLE, LATEST, Header, Transaction, read_answer, read_request
 from veristream.brokers.proxy.kafka import Key
-from veristream.brokers.proxy.pieces import KafkaFrames, Request
+from veristream.brokers.proxy.pieces import KafkaFrames, Pass, Piece, Request
 from veristream.brokers.proxy.script import Match, fits
+from veristream.brokers.proxy.steering import Steering
+from veristream.brokers.proxy.topics import read_topics
 
 WIRE: Final[dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "wire.json").read_text(encoding="utf-8")
 )
 ID: Final = "b6511eadaf21496c8be979b7e0acd834"
+NAMED: Final = "c522604a0f4547bc807afe5668de6c67"
 ORDERS, BOTH = (("orders", 0),), (("orders", 0), ("orders", 1))
 
 
@@ -35,7 +39,7 @@ def java(epoch: int, **more: object) -> tuple[Transaction, ...]:
     return (Transaction("java-tx", 6, epoch, **more),)  # type: ignore[arg-type]
 
 
-TRUTH: Final[dict[str, tuple[tuple[Transaction, ...], str | None, tuple[int, ...]]]] = {
+TRUTH: Final[dict[str, tuple[tuple[Transaction, ...], str | None, tuple[int, ...] | None]]] = {
     "librdkafka InitProducerId 4": ((Transaction("rd-tx"),), None, (0,)),
     "librdkafka AddPartitionsToTxn 0": (rd(partitions=BOTH), None, (0, 0)),
     "librdkafka Produce 10": (rd(partitions=ORDERS), None, (0,)),
@@ -67,6 +71,7 @@ TRUTH: Final[dict[str, tuple[tuple[Transaction, ...], str | None, tuple[int, ...
     "Java AddOffsetsToTxn 4": (java(1), "java-group", (0,)),
     "Java TxnOffsetCommit 4": (java(1, partitions=ORDERS), "java-group", (0,)),
     "Java EndTxn 4": (java(1, committed=True), None, (0,)),
+    "Java Metadata 13": ((), None, None),
 }
 GIVEN: Final = {
     "librdkafka InitProducerId 4": (5, 2),
@@ -145,6 +150,29 @@ def test_answers_are_matched(match: Match, count: int) -> None:
     assert len(found) == count
 
 
+def test_topics_are_named_once_a_broker_has_told_their_ids() -> None:
+    request = read("Java Metadata 13")[0].request
+    asked, told = map(bytes.fromhex, WIRE["Java Metadata 13"])
+    assert read_topics(request, told) == {NAMED: "orders"}
+    assert read_topics(replace(request, version=9), told) == {}
+    steering, produce = Steering(), read("Java Produce 13")[0].request
+    data = bytes.fromhex(WIRE["Java Produce 13"][0].replace(ID, NAMED))
+    seen: list[list[tuple[str, int]]] = []
+    for pieces in (
+        [Piece("b", 0, "to broker", 0, data, produce)],
+        [Piece("b", 0, "to broker", 1, asked, request), Piece("b", 0, "to client", 0, told, request)],
+        [Piece("b", 0, "to broker", 2, data, produce)],
+    ):
+        for each in pieces:
+            decision = steering(each)
+            assert isinstance(decision, Pass) and decision.then is not None
+            decision.then()
+        header = steering.passed[-1].header
+        assert header is not None
+        seen.append([place for one in header.transactions for place in one.partitions])
+    assert seen == [[(NAMED, 0)], [], [("orders", 0)]]
+
+
 def test_a_broker_may_ask_about_several_transactions() -> None:
     def text(word: bytes) -> bytes:
         return bytes([len(word) + 1]) + word
@@ -199,6 +227,7 @@ def test_any_bytes_are_read_without_a_failure(request: Request, data: bytes) -> 
     header = read_request(request, data)
     assert header.request is request
     assert read_answer(header, data).request is request
+    assert set(map(type, read_topics(Request(Key.METADATA, 10, 0), data))) <= {str}
 
 
 @settings(max_examples=400, deadline=None)
@@ -209,6 +238,7 @@ def test_damaged_messages_are_read_without_a_failure(name: str, at: int, new: by
     damaged = [each[:at] + new + (b"" if cut else each[at + len(new) :]) for each in (asked, said)]
     header = read_request(request, damaged[0])
     assert read_answer(header, damaged[1]).request == request
+    assert set(map(type, read_topics(request, damaged[1]))) <= {str}
 
 
 @settings(max_examples=200, deadline=None)

@@ -53,7 +53,7 @@ class Transaction:
     verify_only: bool | None = None
     """Whether a broker only asks if the transaction contains the partitions (AddPartitionsToTxn 4)."""
     partitions: tuple[tuple[str, int], ...] = ()
-    """Names of topics, or their ids as 32 hexadecimal digits, and numbers of partitions."""
+    """Names of topics (Produce from 13 on: ids as 32 hexadecimal digits), and numbers of partitions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,11 @@ class Match:
     """Which messages are meant; None is any. By default only what clients say, not what they are answered.
 
     `node`, `connection` and `number` are those of `Piece`; connections of a network and messages of a
-    direction are counted from 0. `client` is the `client.id`. From `transactional_id` to `verify_only`, one
-    of the transactions that a message is about must have all that is given. `topic` is a name, or an id as
-    32 hexadecimal digits (Produce from version 13 on). An answer is found by what its request said. `error`
-    is a code in an answer; with 0, all in it must have succeeded.
+    direction are counted from 0. `client` is the `client.id`. From `transactional_id` to `verify_only`,
+    one of the transactions that a message is about must have all that is given. `topic` is a name; of
+    Produce from version 13 on an id as 32 hexadecimal digits, if no broker has told its name. An answer
+    is found by what its request said. `error` is a code in an answer; with 0, all in it must have
+    succeeded.
     """
 
     direction: Direction | None = "to broker"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal, Protocol, assert_never
 
@@ -38,6 +38,7 @@ from veristream.brokers.proxy.script import (
     fits,
     show_key,
 )
+from veristream.brokers.proxy.topics import read_topics
 from veristream.errors import EnvironmentFailure, ModelError, suggest
 
 UNANSWERED_MAX: Final = 10_000
@@ -154,6 +155,7 @@ class Steering:
         self._log: list[Seen] = []
         self._passed: list[Seen] = []
         self._asked: dict[tuple[int, int], Header] = {}
+        self._topics: dict[str, str] = {}
         self._ended = False
 
     @property
@@ -296,11 +298,29 @@ class Steering:
             return None
         place = piece.connection, request.correlation
         if piece.direction == "to broker":
-            header = self._asked[place] = read_request(request, piece.data)
+            header = self._asked[place] = self._name(read_request(request, piece.data))
             if len(self._asked) > UNANSWERED_MAX:
                 del self._asked[next(iter(self._asked))]
             return header
+        self._topics |= read_topics(request, piece.data)
         return read_answer(self._asked.pop(place, Header(request)), piece.data)
+
+    def _name(self, header: Header) -> Header:
+        """Replaces ids of topics by the names that a broker told before."""
+        if not self._topics or not any(
+            topic in self._topics for each in header.transactions for topic, _ in each.partitions
+        ):
+            return header
+        named = [
+            replace(
+                each,
+                partitions=tuple(
+                    (self._topics.get(topic, topic), number) for topic, number in each.partitions
+                ),
+            )
+            for each in header.transactions
+        ]
+        return replace(header, transactions=tuple(named))
 
     def _arm(self, rule: Rule) -> None:
         check_rule(rule, f"the rule `{rule.name}`")

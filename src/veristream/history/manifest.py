@@ -49,12 +49,16 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A fault that was injected, for charts: when it began and ended, and what it was."""
+    """A fault that was injected, for charts: when it began and ended, and what it was.
+
+    `details` say more in words, such as which message a proxy held and why it was released.
+    """
 
     kind: str
     target: str
     begin_ns: int
     end_ns: int | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -129,17 +130,18 @@ class Recording:
         finally:
             self.end_incident(number)
 
-    def begin_incident(self, kind: str, target: str) -> int:
+    def begin_incident(self, kind: str, target: str, details: Mapping[str, str] | None = None) -> int:
         """Notes a fault that begins now; returns the number by which it ends."""
         with self._lock:
-            self._incidents.append(Incident(kind, target, self.now_ns()))
+            self._incidents.append(Incident(kind, target, self.now_ns(), details=dict(details or {})))
             return len(self._incidents) - 1
 
-    def end_incident(self, number: int) -> None:
-        """Notes that a fault is over."""
+    def end_incident(self, number: int, details: Mapping[str, str] | None = None) -> None:
+        """Notes that a fault is over, and what else is known of it."""
         with self._lock:
             one = self._incidents[number]
-            self._incidents[number] = Incident(one.kind, one.target, one.begin_ns, self.now_ns())
+            known = {**one.details, **(details or {})}
+            self._incidents[number] = replace(one, end_ns=self.now_ns(), details=known)
 
     def acknowledged(self, stream: int, partition: int) -> int:
         """Returns the highest offset at which a send was acknowledged until a moment ago, or NONE."""

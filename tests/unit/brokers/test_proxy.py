@@ -14,7 +14,17 @@ import pytest
 
 from veristream.brokers.proxy.kafka import CutOn, HoldOn, Key
 from veristream.brokers.proxy.network import ProxyNetwork
-from veristream.brokers.proxy.pieces import DROP, PASS, Decision, KafkaFrames, Pass, Piece, Request
+from veristream.brokers.proxy.pieces import (
+    CUT,
+    DROP,
+    PASS,
+    Decision,
+    KafkaFrames,
+    Pass,
+    Piece,
+    Request,
+    let_pass,
+)
 
 PATIENCE_S = 10.0
 SOON_S = 0.3
@@ -290,6 +300,44 @@ def test_a_broker_that_is_down_looks_down(network: ProxyNetwork) -> None:
     network.redirect("b", f"127.0.0.1:{port}")
     with closing(connect(network)) as client:
         assert is_closed(client)
+
+
+def test_a_decision_that_fails_ends_its_connection_and_is_told(echo: Echo) -> None:
+    def decide(piece: Piece) -> Decision:
+        raise ZeroDivisionError(piece.data)
+
+    network = ProxyNetwork({"b": echo.address})
+    network.__enter__()
+    network.decide = decide
+    with closing(connect(network)) as client:
+        client.sendall(b"x")
+        assert is_closed(client)
+    network.decide = let_pass
+    with closing(connect(network)) as client:
+        client.sendall(b"y")
+        assert receive(client, 1) == b"y"
+    with pytest.raises(ZeroDivisionError, match="x"):
+        network.__exit__(None, None, None)
+    with pytest.raises(RuntimeError, match="have ended"):
+        network.cut("b")
+
+
+def test_what_follows_a_cut_is_not_looked_at(responding: ProxyNetwork, echo: Echo) -> None:
+    seen: list[int] = []
+
+    def decide(piece: Piece) -> Decision:
+        assert piece.request is not None
+        seen.append(piece.request.correlation)
+        return CUT if piece.request.correlation == 2 else PASS
+
+    responding.decide = decide
+    with closing(connect(responding)) as client:
+        client.sendall(ask(Key.FETCH, 1) + ask(Key.FETCH, 2) + ask(Key.FETCH, 3))
+        while not is_closed(client):
+            pass  # the answer to the first, if it comes in time
+    assert echo.ended.wait(PATIENCE_S)
+    assert 3 not in seen
+    assert bytes(echo.came) == ask(Key.FETCH, 1)
 
 
 def test_leaving_closes_what_is_open_and_held(echo: Echo) -> None:

@@ -27,7 +27,7 @@ MANIFEST = Manifest(
     nodes=("n1",),
     workload="w",
     settings={"acks": "1"},
-    incidents=(Incident("kill", "n1", 5), Incident("cut", "n1", 5, 9)),
+    incidents=(Incident("kill", "n1", 5), Incident("hold", "n1", 5, 9, {"rule": "é"})),
     recorded_at="2026-01-01T00:00:00Z",
 )
 
@@ -309,6 +309,11 @@ def test_other_columns_are_errors(tmp_path: Path) -> None:
         ({"streams": ["s"]}, "`streams.0` is not an object"),
         ({"complete": "yes"}, "`complete` is not true or false"),
         ({"settings": {"a": 1}}, "`settings.a` is not a string"),
+        ({"settings": []}, "`settings` is not an object"),
+        (
+            {"incidents": [{"kind": "k", "target": "t", "begin_ns": 0, "details": {"a": 1}}]},
+            "`incidents.0.details.a` is not a string",
+        ),
         ({"compleet": True}, "has an unknown field `compleet`"),
     ],
 )

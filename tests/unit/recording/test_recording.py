@@ -43,6 +43,8 @@ def test_what_clients_did_is_read_back(tmp_path: Path) -> None:
         consumer.note(Operation.RECEIVE, stream=jobs, partition=0, producer=0, number=9, attempt=1)
         with recording.incident("kill", "broker-1"):
             pass
+        number = recording.begin_incident("hold", "broker-1", {"rule": "late"})
+        recording.end_incident(number, {"released": "when told"})
         assert (recording.stream("orders"), recording.stream("jobs")) == (orders, jobs)
         recording.finish()
     manifest, events = read_back(tmp_path / "h")
@@ -67,7 +69,8 @@ def test_what_clients_did_is_read_back(tmp_path: Path) -> None:
     )
     assert manifest.streams == (Stream("orders"), Stream("jobs", offsets=False, attempts_max=5))
     assert (manifest.source, manifest.workload, manifest.settings) == ("test", "sends", {"acks": "1"})
-    (incident,) = manifest.incidents
+    incident, held = manifest.incidents
+    assert held.details == {"rule": "late", "released": "when told"}
     assert (incident.kind, incident.target) == ("kill", "broker-1")
     assert incident.end_ns is not None
     assert 0 < incident.begin_ns <= incident.end_ns

@@ -12,33 +12,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+import selectors
+import socket
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self
 
-from veristream.brokers.proxy.pieces import (
-    Bytes,
-    Cut,
-    Decide,
-    Direction,
-    Drop,
-    Framing,
-    Hold,
-    Pass,
-    Piece,
-    let_pass,
-)
+from veristream.brokers.proxy.flow import Flow
+from veristream.brokers.proxy.loop import Loop
+from veristream.brokers.proxy.pieces import Bytes, Decide, Framing, let_pass
 from veristream.kabis.wire.ports import HOST, draw_ports
 
-QUEUED: Final = 64
-"""How many pieces of a direction wait at most; a sender that is faster has to wait, too."""
-
-Result = TypeVar("Result")
+BACKLOG: Final = 128
 
 
 @dataclass(slots=True)
@@ -59,29 +47,26 @@ class ProxyNetwork:
 
     def __init__(self, targets: Mapping[str, str], framing: Callable[[], Framing] = Bytes) -> None:
         self.decide: Decide = let_pass
-        self._framing = framing
+        self.framing = framing
         ports = draw_ports(len(targets)) if targets else []
         self._nodes = {
             name: _Node(name, target, port)
             for (name, target), port in zip(targets.items(), ports, strict=True)
         }
         self._connections = 0
-        self._loop = asyncio.new_event_loop()
-        self._servers: list[asyncio.Server] = []
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
+        self.loop = Loop("proxies")
+        self._servers: list[socket.socket] = []
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        self._do(self._listen())
+        self.loop.start()
+        self.loop.run(self._listen)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self.loop.run(self._end)
+        self.loop.stop()
 
     def address(self, name: str) -> str:
         """Returns where clients reach a broker through its proxy."""
@@ -97,7 +82,7 @@ class ProxyNetwork:
 
     def cut_once(self, name: str) -> None:
         """Closes all connections to a broker; clients may connect again at once."""
-        self._do(self._close_links(self._nodes[name]))
+        self.loop.run(partial(self._close_links, self._nodes[name]))
 
     def cut(self, name: str) -> None:
         """Closes all connections to a broker, and new ones too, until `heal`."""
@@ -116,56 +101,56 @@ class ProxyNetwork:
         """Ends `cut`, `delay` and `drop`; connections that lack what was dropped are closed."""
         node = self._nodes[name]
         node.is_cut, node.delay_s, node.drops = False, 0.0, False
-        self._do(self._close_links(node, only_torn=True))
+        self.loop.run(partial(self._close_links, node, only_torn=True))
 
-    def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         for node in self._nodes.values():
-            accept = partial(self._accept, node)
-            self._servers.append(await asyncio.start_server(accept, HOST, node.port))
+            server = socket.create_server((HOST, node.port), backlog=BACKLOG)
+            server.setblocking(False)
+            self._servers.append(server)
+            self.loop.watch(server, selectors.EVENT_READ, partial(self._accept, node, server))
 
-    async def _end(self) -> None:
+    def _end(self) -> None:
         for server in self._servers:
+            self.loop.watch(server, 0, _ignore)
             server.close()
         for node in self._nodes.values():
             node.is_cut = True
-            await self._close_links(node)
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in others:
-            each.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+            self._close_links(node)
 
-    async def _close_links(self, node: _Node, *, only_torn: bool = False) -> None:
+    def _close_links(self, node: _Node, *, only_torn: bool = False) -> None:
         for link in list(node.links):
             if link.is_torn or not only_torn:
                 link.close()
 
-    async def _accept(self, node: _Node, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+    def _accept(self, node: _Node, server: socket.socket, events: int) -> None:
+        try:
+            client, _ = server.accept()
+        except OSError:  # it has gone again
+            return
         if node.is_cut:
-            back.transport.abort()
+            client.close()
             return
         host, _, port = node.target.rpartition(":")
-        try:
-            broker, forth = await asyncio.open_connection(host, int(port))
-        except OSError:
-            back.transport.abort()
-            return
-        link = _Link(self, node, self._connections, (forth, back))
+        broker = socket.socket()
+        for each in (client, broker):
+            each.setblocking(False)
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = _Link(self, node, self._connections, (client, broker))
         self._connections += 1
         node.links.add(link)
-        framing = self._framing()
         try:
-            await asyncio.gather(
-                link.carry("to broker", framing, client, forth),
-                link.carry("to client", framing, broker, back),
-            )
+            broker.connect((host, int(port)))
+        except BlockingIOError:
+            pass  # the link waits for it
         except OSError:
-            pass  # the other side has gone
-        finally:
             link.close()
-            node.links.discard(link)
+            return
+        self.loop.watch(broker, selectors.EVENT_WRITE, link.connected)
+
+
+def _ignore(events: int) -> None:
+    pass
 
 
 class _Link:
@@ -176,81 +161,99 @@ class _Link:
         network: ProxyNetwork,
         node: _Node,
         number: int,
-        writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter],
+        sockets: tuple[socket.socket, socket.socket],
     ) -> None:
         self._network = network
         self._node = node
-        self._number = number
-        self._writers = writers
+        self.number = number
+        self._client, self._broker = sockets
+        framing = network.framing()
+        self._forth = Flow(self, "to broker", framing, self._client, self._broker)
+        self._back = Flow(self, "to client", framing, self._broker, self._client)
+        self._is_closed = False
         self.is_torn = False
 
+    @property
+    def node(self) -> str:
+        return self._node.name
+
+    @property
+    def delay_s(self) -> float:
+        return self._node.delay_s
+
+    @property
+    def drops(self) -> bool:
+        return self._node.drops
+
+    @property
+    def decide(self) -> Decide | None:
+        """What decides about pieces; None if all may pass unseen."""
+        decide = self._network.decide
+        return None if decide is let_pass else decide
+
+    def connected(self, events: int) -> None:
+        """Begins to carry, once the broker has accepted or refused."""
+        if self._broker.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.close()
+            return
+        self._network.loop.watch(self._broker, 0, _ignore)
+        self._update()
+
+    def later(self, when_s: float, what: Callable[[], None]) -> None:
+        """Calls something at a time."""
+        self._network.loop.at(when_s, partial(self._do, what))
+
+    def soon(self, what: Callable[[], None]) -> None:
+        """Calls something in the thread of the proxies; any thread may ask for it."""
+        self._network.loop.call(partial(self._do, what))
+
     def close(self) -> None:
-        for each in self._writers:
-            each.transport.abort()
+        """Closes both sides."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._forth.stop()
+        self._back.stop()
+        for each in (self._client, self._broker):
+            self._network.loop.watch(each, 0, _ignore)
+            each.close()
+        self._node.links.discard(self)
 
-    async def carry(
-        self,
-        direction: Direction,
-        framing: Framing,
-        source: asyncio.StreamReader,
-        target: asyncio.StreamWriter,
-    ) -> None:
-        """Carries one direction to its end; a side that ends is heard of after all that it said before."""
-        waiting: asyncio.Queue[tuple[Piece, float] | None] = asyncio.Queue(QUEUED)
-        sender = asyncio.create_task(self._send(waiting, target))
-        number = 0
+    def cut_behind(self, flow: Flow) -> None:
+        """Closes both sides, but what the flow has sent arrives."""
+        other = self._back if flow is self._forth else self._forth
+        flow.stop()
+        other.become_deaf()
+        self._network.loop.watch(flow.source, 0, _ignore)
+        with suppress(OSError):
+            flow.target.shutdown(socket.SHUT_WR)
+        flow.source.close()
+
+    def _do(self, what: Callable[[], None]) -> None:
+        """Does something, and then what follows from it; a mistake ends the connection."""
+        if self._is_closed:
+            return
         try:
-            while (found := await _next(direction, framing, source)) is not None:
-                piece = Piece(self._node.name, self._number, direction, number, *found)
-                number += 1
-                await waiting.put((piece, asyncio.get_running_loop().time()))
-            await waiting.put(None)
-            await sender
-        finally:
-            sender.cancel()
-            with suppress(asyncio.CancelledError, OSError):
-                await sender
+            what()
+        except BaseException:
+            self.close()
+            raise
+        if self._forth.is_finished and self._back.is_finished:
+            self.close()
+        elif not self._is_closed:
+            self._update()
 
-    async def _send(
-        self, waiting: asyncio.Queue[tuple[Piece, float] | None], target: asyncio.StreamWriter
-    ) -> None:
-        """Sends what waits; once the connection is cut, takes the rest, so that nobody waits."""
-        is_open = True
-        while (taken := await waiting.get()) is not None:
-            if is_open and await self._may_pass(*taken):
-                try:
-                    target.write(taken[0].data)
-                    await target.drain()
-                except OSError:
-                    self.close()
-            is_open = not target.is_closing()
-        if is_open and target.can_write_eof():
-            target.write_eof()
+    def _ready(self, reader: Flow, writer: Flow, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            self._do(writer.advance)
+        if events & selectors.EVENT_READ:
+            self._do(reader.read)
 
-    async def _may_pass(self, piece: Piece, came_s: float) -> bool:
-        """Waits until a piece may go on; returns whether it does."""
-        due_s = came_s + self._node.delay_s
-        match self._network.decide(piece):
-            case Cut():
-                self.close()
-                return False
-            case Drop():
-                self.is_torn = True
-                return False
-            case Hold(gate):
-                await gate.passed()
-            case Pass(after_s):
-                due_s += after_s
-        if self._node.drops and piece.direction == "to client":
-            self.is_torn = True
-            return False
-        if (late_s := due_s - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(late_s)
-        return True
-
-
-async def _next(direction: Direction, framing: Framing, source: asyncio.StreamReader) -> Any:
-    try:
-        return await framing.read(direction, source)
-    except OSError:  # reset: the same as its end
-        return None
+    def _update(self) -> None:
+        for each, reader, writer in (
+            (self._client, self._forth, self._back),
+            (self._broker, self._back, self._forth),
+        ):
+            events = selectors.EVENT_READ if reader.wants_more else 0
+            events |= selectors.EVENT_WRITE if writer.has_more else 0
+            self._network.loop.watch(each, events, partial(self._ready, reader, writer))

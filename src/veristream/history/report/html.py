@@ -12,6 +12,7 @@ from veristream.history.report.words import (
     show_time,
     summary,
     tell_attribution,
+    tell_details,
     tell_incident,
     tell_notes,
     tell_verdicts,
@@ -78,12 +79,16 @@ def _course(audit: Audit) -> Iterator[Markup]:
 
 
 def _faults(incidents: Sequence[Incident]) -> Markup:
+    listed = incidents[:INCIDENTS_LISTED]
     rows = [
-        (escape(show_time(one.begin_ns)), escape(tell_incident(one)))
-        for one in incidents[:INCIDENTS_LISTED]
+        (escape(show_time(one.begin_ns)), escape(tell_incident(one)), escape(tell_details(one)))
+        for one in listed
     ]
-    more = len(incidents) - INCIDENTS_LISTED
-    return table(("at", "fault"), rows, caption=f"and {more:,} more" if more > 0 else "")
+    more = len(incidents) - len(listed)
+    caption = f"and {more:,} more" if more > 0 else ""
+    if any(one.details for one in listed):
+        return table(("at", "fault", "details"), rows, caption=caption, long=2)
+    return table(("at", "fault"), [row[:2] for row in rows], caption=caption)
 
 
 def _settings(manifest: Manifest) -> Iterator[Markup]:

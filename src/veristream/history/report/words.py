@@ -127,6 +127,11 @@ def tell_incident(incident: Incident) -> str:
     return told if incident.end_ns is None else f"{told}, until {show_time(incident.end_ns)}"
 
 
+def tell_details(incident: Incident) -> str:
+    """Says what else is known of a fault, or nothing."""
+    return "; ".join(f"{name}: {value}" for name, value in incident.details.items())
+
+
 def show_time(time_ns: int) -> str:
     """Formats a time of the recording in seconds."""
     return f"{time_ns / 1e9:.3f} s"

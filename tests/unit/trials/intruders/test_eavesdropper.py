@@ -34,3 +34,14 @@ def test_it_begins_anew() -> None:
     hear(ear, b"payload")
     assert ear.take(["payload"]).counts["read"] == 1
     assert ear.take(["payload"]).counts == {"payloads": 1, "read": 0, "bytes": 0}
+
+
+def test_the_session_is_the_connection_on_which_most_was_sent() -> None:
+    ear = Eavesdropper()
+    assert ear.session() == []
+    hear(ear, b"short", connection=0)
+    hear(ear, b"first", connection=1)
+    hear(ear, b"second", connection=1)
+    hear(ear, b"a long answer that was not sent", connection=0, direction="to client")
+    assert ear.session() == [b"first", b"second"]
+    assert ear.take([]).counts["bytes"] == 5 + 5 + 6 + 31

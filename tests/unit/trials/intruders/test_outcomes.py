@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from veristream.brokers.kerberos.secured import Security
 from veristream.errors import ModelError
 from veristream.trials.comparison import verdict_of
 from veristream.trials.intruders.attacks import Attack, Outcome
@@ -11,7 +12,11 @@ from veristream.trials.intruders.outcomes import Configuration, Expected, read, 
 from veristream.trials.run import find_models
 
 KNOWN = find_models()
-ONLY_WITH_TICKETS = {each for each in Attack if each.endswith("as-itself")}
+ONLY_WITH_TICKETS = {
+    Attack.PRODUCE_AS_ITSELF,
+    Attack.CONSUME_AS_ITSELF,
+    Attack.PRODUCE_WITH_FORGED_TICKET,
+}
 
 GOOD = """
 [[configuration]]
@@ -37,8 +42,10 @@ property = "System_FakingP() reaches DataP_Leaking_Success"
 
 def test_every_threat_is_tried_on_every_configuration() -> None:
     """Without tickets, everybody is without one: an intruder who has its own is no case of its own."""
-    found = read_shipped()
+    *found, no_cache = read_shipped()
     assert [one.name for one in found] == ["plaintext", "sasl-plaintext", "sasl-ssl", "sasl-ssl-acls"]
+    assert not no_cache.security.replay_cache
+    assert [each.attack for each in no_cache.expected] == [Attack.REPLAY_PRODUCER]
     for one in found:
         attacks = {each.attack for each in one.expected}
         assert attacks == set(Attack) - (set() if one.security.kerberos else ONLY_WITH_TICKETS), one.name
@@ -56,7 +63,7 @@ def test_a_configuration_names_what_exists(configuration: Configuration) -> None
 
 def test_a_file_is_read() -> None:
     (one,) = read(GOOD)
-    assert (one.name, one.security.tls, one.security.acls) == ("one", True, True)
+    assert (one.name, one.security) == ("one", Security("SASL_SSL", acls=True, replay_cache=True))
     assert one.settings == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "GSSAPI",
@@ -90,6 +97,12 @@ def test_what_is_wrong_is_named(old: str, new: str, told: str) -> None:
     assert old in GOOD
     with pytest.raises(ModelError, match=told):
         read(GOOD.replace(old, new, 1))
+
+
+def test_a_broker_may_forget_what_it_has_seen() -> None:
+    (one,) = read(GOOD.replace("acls = true", "acls = false\nreplay_cache = false"))
+    assert one.security == Security("SASL_SSL", acls=False, replay_cache=False)
+    assert one.settings["sun.security.krb5.rcache"] == "none"
 
 
 def test_a_name_is_used_once() -> None:

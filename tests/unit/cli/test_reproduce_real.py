@@ -113,6 +113,18 @@ def test_what_was_tried_before_a_failure_is_shown(run: Any, stand: Any) -> None:
     assert done.stderr == "error: broker-1 did not start\nhint: see log.txt\n"
 
 
+def test_what_is_missing_is_named(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was attacked, so that there is nothing to show."""
+    monkeypatch.setenv("VERISTREAM_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run("reproduce", "--real", "kerberos")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert (
+        "error: Kerberos runs from Debian's packages here, and `apt-get` is not on the PATH" in done.stderr
+    )
+    assert "hint: use Debian 12" in done.stderr
+
+
 def test_wrong_requests(run: Any, stand: Any, tmp_path: Path) -> None:
     runs = stand()
     (tmp_path / "file").write_text("", encoding="utf-8")

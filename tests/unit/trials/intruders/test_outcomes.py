@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.pages import DOCS
 from veristream.brokers.kerberos.secured import Security
 from veristream.errors import ModelError
 from veristream.trials.comparison import verdict_of
@@ -108,3 +111,29 @@ def test_a_broker_may_forget_what_it_has_seen() -> None:
 def test_a_name_is_used_once() -> None:
     with pytest.raises(ModelError, match="two configurations are called 'one'"):
         read(GOOD + GOOD)
+
+
+def test_the_page_has_the_same_table() -> None:
+    """Each cell has the outcome, and the model's verdict in brackets."""
+    page = (DOCS / "kerberos-real.md").read_text(encoding="utf-8")
+    head = re.search(r"^\| attack \|(.+)\|$", page, re.MULTILINE)
+    assert head is not None
+    names = [each.strip(" `") for each in head[1].split("|")]
+    rows = re.findall(r"^\| `([a-z-]+)`.*?\|(.*)\|$", page, re.MULTILINE)
+    shown = {
+        (name, attack): cell.strip().replace("*", "")
+        for attack, cells in rows
+        if attack in list(Attack)
+        for name, cell in zip(names, cells.split("|"), strict=True)
+        if cell.strip()
+    }
+    words = {Outcome.SUCCEEDED: "yes", Outcome.PREVENTED: "no"}
+    expected = {}
+    for configuration in read_shipped():
+        for one in configuration.expected if configuration.name in names else ():
+            said = "–"
+            if (named := one.counterpart) is not None:
+                said = "yes" if verdict_of(KNOWN[named.model], named.property) == "holds" else "no"
+            expected[configuration.name, one.attack.value] = f"{words[one.outcome]} ({said})"
+    assert shown == expected
+    assert len(expected) == 41

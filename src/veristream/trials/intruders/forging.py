@@ -15,7 +15,7 @@ _CHECKSUM: Final = Struct(">I")
 _LENGTH_AT, _LENGTH_END, _MAGIC_AT, _CHECKSUM_AT, _CHECKED_FROM = 8, 12, 16, 17, 21
 """Where a batch of records has its fields (Kafka's message format, version 2)."""
 _REFUSAL: Final = re.compile(rb"Authentication failed[ -~]*")
-ANSWER_S: Final = 10.0
+ANSWER_S: Final = 30.0
 ANSWER_BYTES: Final = 1 << 16
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from veristream.brokers.debian import Package, plan
 from veristream.brokers.kafka import Program
-from veristream.brokers.kerberos import certificates, realm
+from veristream.brokers.kerberos import certificates, client, realm
 from veristream.brokers.kerberos.build import KERBEROS, KerberosPrograms
-from veristream.brokers.kerberos.client import Door, read_refusal
+from veristream.brokers.kerberos.client import Client, Door, Spoken, read_refusal
 from veristream.brokers.kerberos.realm import Realm
 from veristream.brokers.kerberos.secured import Identity, SecuredKafka, Security
 from veristream.errors import EnvironmentFailure, ModelError
@@ -173,3 +173,45 @@ def test_the_replay_cache_is_javas(settings: Create, remembers: bool, tmp_path: 
     command = kafka.command("kafka-1")
     assert f"-Djava.security.krb5.conf={tmp_path / 'krb5.conf'}" in command
     assert ("-Dsun.security.krb5.rcache=none" in command) != remembers
+
+
+def fake_client(folder: Path, script: str) -> Client:
+    """A client whose kcat is a script."""
+    root = folder / "root"
+    for part in ("usr/bin", "usr/lib/x86_64-linux-gnu/sasl2"):
+        (root / part).mkdir(parents=True)
+    kcat = root / "usr" / "bin" / "kcat"
+    kcat.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    kcat.chmod(0o755)
+    realm = Realm(folder / "realm")
+    realm.programs = KerberosPrograms(root)
+    return Client(realm, folder / "tickets", "alice")
+
+
+DOOR = Door("localhost:1", "SASL_PLAINTEXT")
+
+
+def test_a_client_uses_the_tickets_of_its_cache(tmp_path: Path) -> None:
+    alice = fake_client(tmp_path, 'echo "$KRB5CCNAME $*"; cat')
+    said = alice.produce(DOOR, "orders", ["one", "two"])
+    assert said.refusal == ""
+    command, *messages = said.received
+    assert command.startswith(f"FILE:{tmp_path / 'tickets'} -P -t orders ")
+    assert "client.id=alice" in command
+    assert messages == ["one", "two"]
+
+
+def test_a_client_is_ended_once_it_is_refused_for_good(tmp_path: Path) -> None:
+    """kcat would go on trying; what it received before is kept."""
+    script = f"echo before; printf '%s' '{DISCONNECTED}' >&2; sleep 5 2>/dev/null; echo after"
+    said = fake_client(tmp_path, script).consume(DOOR, "orders")
+    assert said == Spoken(SEEN[DISCONNECTED], ("before",))
+
+
+def test_a_client_that_says_nothing_has_failed_all_the_same(tmp_path: Path) -> None:
+    assert fake_client(tmp_path, "exit 3").consume(DOOR, "orders") == Spoken("exit 3", ())
+
+
+def test_a_client_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "TOOL_S", 0.2)
+    assert fake_client(tmp_path, "exec sleep 600").consume(DOOR, "orders").refusal == "exit -9"

@@ -9,7 +9,7 @@ import pytest
 
 from veristream.brokers.debian import Package, plan
 from veristream.brokers.kafka import Program
-from veristream.brokers.kerberos import certificates, client, realm
+from veristream.brokers.kerberos import certificates, client, tool
 from veristream.brokers.kerberos.build import KERBEROS, KerberosPrograms
 from veristream.brokers.kerberos.client import Client, Door, Spoken, read_refusal
 from veristream.brokers.kerberos.realm import Realm
@@ -48,9 +48,9 @@ def test_a_name_that_is_no_principal_is_refused(tmp_path: Path, name: str) -> No
 
 
 def test_a_tool_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realm, "TOOL_S", 0.05)
+    monkeypatch.setattr(tool, "TOOL_S", 0.05)
     with pytest.raises(EnvironmentFailure, match="sleep did not end"):
-        realm.do(["/bin/sleep", "60"], {})
+        tool.do(["/bin/sleep", "60"], {})
 
 
 DISCONNECTED = """\

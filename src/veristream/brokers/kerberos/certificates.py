@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.brokers.kafka import Program
-from veristream.brokers.kerberos.realm import do
+from veristream.brokers.kerberos.tool import do
 from veristream.errors import EnvironmentFailure
 
 DAYS = "30"

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from veristream.brokers.kerberos.realm import TOOL_S, Realm
+from veristream.brokers.kerberos.realm import Realm
 from veristream.brokers.kerberos.secured import SERVICE, Protocol
+from veristream.brokers.kerberos.tool import TOOL_S
 
 PATIENCE_S: Final = 30
 """How long a client waits for a broker that does not answer."""

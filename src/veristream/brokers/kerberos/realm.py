@@ -17,21 +17,19 @@ import re
 import secrets
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
 from veristream.brokers.group import BrokerGroup
 from veristream.brokers.kerberos.build import KerberosPrograms, find_programs
+from veristream.brokers.kerberos.tool import do
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.cluster import processes
-from veristream.kabis.cluster.processes import Running
 from veristream.kabis.wire.ports import HOST, draw_ports
 
 KDC: Final = "kdc-1"
 NAME: Final = "VERISTREAM.TEST"
-TOOL_S: Final = 60.0
 _PRINCIPAL = re.compile(r"[a-z][a-z0-9-]*(/[a-z][a-z0-9.-]*)?")
 
 _KRB5_CONF = """\
@@ -150,14 +148,11 @@ class Realm(BrokerGroup):
         variables = [f"{key}={value}" for key, value in self.environment().items()]
         return ("env", "-i", *variables, self.programs.server("krb5kdc"), "-n")
 
-    def start(self, names: Sequence[str] | None = None) -> list[str]:  # type: ignore[override]
+    def start(self, names: Iterable[str] | None = None) -> list[str]:
         """Starts the KDC unless it runs."""
         started = super().start(names)
-        for name in started:  # by now, its command line is another
-            ours = self.running[name]
-            now = processes.read_command(ours.pid)
-            if now is not None:
-                processes.write_note(self.folder / name, Running(name, ours.pid, now))
+        for name in started:
+            self.note(name)
         return started
 
     def answers(self, name: str) -> bool:
@@ -178,22 +173,3 @@ class Realm(BrokerGroup):
 
     def _do(self, command: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
         return do(command, self.environment(), given)
-
-
-def do(
-    command: Sequence[str], environment: Mapping[str, str], given: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """Runs a tool to its end; raises EnvironmentFailure if that takes too long."""
-    try:
-        return subprocess.run(
-            command,
-            env=dict(environment),
-            input=given,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=TOOL_S,
-        )
-    except subprocess.TimeoutExpired as late:
-        raise EnvironmentFailure(f"{Path(command[0]).name} did not end within {TOOL_S:.0f} s") from late

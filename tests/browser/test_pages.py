@@ -15,6 +15,7 @@ from tests.kabis.audit.test_page import make_report
 from tests.missing import is_missing
 from tests.unit.history.report.sample import AUDIT as HISTORY
 from tests.unit.report.test_chart import run_of
+from tests.unit.trials.intruders.sample import surprising, well
 from tests.unit.trials.sample import all_tried
 from veristream.errors import EnvironmentFailure
 from veristream.history.audited import Audit
@@ -113,7 +114,7 @@ def test_the_page_of_a_history(tab: Tab, tmp_path: Path, audit: Audit) -> None:
 
 def test_the_page_of_trials(tab: Tab, tmp_path: Path) -> None:
     page = tmp_path / "trials.html"
-    page.write_text(render_trials(all_tried()), encoding="utf-8")
+    page.write_text(render_trials(all_tried(), [well(), surprising()]), encoding="utf-8")
     assert mistakes_in(tab, page) == []
 
 

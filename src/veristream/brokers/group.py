@@ -14,6 +14,7 @@ from veristream.brokers.folder import STOP_PATIENCE_S
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.group import ProcessGroup
+from veristream.kabis.cluster.processes import Running
 
 START_PATIENCE_S = 180.0
 PAUSE_S = 1.0
@@ -82,6 +83,16 @@ class BrokerGroup(ProcessGroup):
             if time.monotonic() > deadline_s:
                 raise EnvironmentFailure(f"{name} did not answer within {START_PATIENCE_S:.0f} s", hint)
             time.sleep(processes.POLL_S)
+
+    def note(self, name: str) -> None:
+        """Writes down the command line that a broker's process has by now, so that others can find it.
+
+        A command that sets variables, or a script, becomes the broker, whose command line is another.
+        """
+        ours = self.running[name]
+        now = processes.read_command(ours.pid)
+        if now is not None:
+            processes.write_note(self.folder / name, Running(name, ours.pid, now))
 
     def entrances(self) -> list[str]:
         """Returns the addresses that clients start from."""

@@ -113,9 +113,9 @@ class KafkaClusters(BrokerGroup):
         program, ports = find_program(), draw_ports(2 * count)
         for number in range(count):
             name = f"kafka-{number + 1}"
-            _set_up(
-                program, self.folder / name, (ports[2 * number], ports[2 * number + 1]), self.properties
-            )
+            folder, port, controller = self.folder / name, ports[2 * number], ports[2 * number + 1]
+            settings = {**single_node(folder, port, controller), **self.properties}
+            set_up(program, folder, f"{HOST}:{port}", settings)
 
     def command(self, name: str) -> Sequence[str]:
         """Returns the command line of a cluster's only node."""
@@ -129,11 +129,10 @@ class KafkaClusters(BrokerGroup):
         return answers(self.address(name))
 
 
-def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: Mapping[str, str]) -> None:
+def set_up(program: Program, folder: Path, address: str, settings: Mapping[str, str]) -> None:
     """Writes a node's files and formats its storage; the address file, written last, marks it ready."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
-    settings = {**_settings(folder, *ports), **properties}
     lines = "".join(f"{key}={value}\n" for key, value in settings.items())
     (folder / "server.properties").write_text(lines, encoding="utf-8")
     shutil.rmtree(folder / "data", ignore_errors=True)
@@ -148,10 +147,10 @@ def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: 
         raise EnvironmentFailure(
             f"Kafka cannot format {folder / 'data'}: {said}", "check that the folder is writable"
         )
-    (folder / "address").write_text(f"{HOST}:{ports[0]}\n", encoding="utf-8")
+    (folder / "address").write_text(f"{address}\n", encoding="utf-8")
 
 
-def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
+def single_node(folder: Path, port: int, controller_port: int) -> dict[str, str]:
     """Returns the settings of a node that is its own controller; internal topics have one replica."""
     return {
         "process.roles": "broker,controller",

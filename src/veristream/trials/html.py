@@ -9,6 +9,8 @@ from veristream.history.report.html import show_audit
 from veristream.history.verdicts import Word as Found
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.trials.comparison import Agreement, Comparison, Tried
+from veristream.trials.intruders.comparison import Attacked
+from veristream.trials.intruders.html import attack_sections
 from veristream.trials.words import by_broker, show_model, tell_agreement, tell_why
 from veristream.verdict import Word
 
@@ -22,9 +24,13 @@ _AGREEMENT: dict[Agreement, str] = {
 TITLES = ("configuration", "property", "model says", "broker did", "agreement", "why")
 
 
-def render_trials(tried: Sequence[Tried]) -> str:
+def render_trials(tried: Sequence[Tried], attacked: Sequence[Attacked] = ()) -> str:
     """Renders the page that `veristream reproduce --real --html` writes."""
-    return render_page("Models beside real brokers", *_sections(tried))
+    sections = [
+        *(_sections(tried) if tried else ()),
+        *(attack_sections(attacked) if attacked else ()),
+    ]
+    return render_page("Models beside real brokers", *sections)
 
 
 def _sections(tried: Sequence[Tried]) -> Iterator[Markup]:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from veristream.trials.comparison import Agreement, Comparison, Tried
+from veristream.trials.intruders.comparison import Attacked
+from veristream.trials.intruders.json import to_trial
 
 
-def render_trials(tried: Sequence[Tried]) -> str:
+def render_trials(tried: Sequence[Tried], attacked: Sequence[Attacked] = ()) -> str:
     """Renders the output of `veristream reproduce --real --json`."""
-    return json.dumps({"trials": [_trial(each) for each in tried]}, indent=2, ensure_ascii=False)
+    found = [*map(_trial, tried), *map(to_trial, attacked)]
+    return json.dumps({"trials": found}, indent=2, ensure_ascii=False)
 
 
 def _trial(tried: Tried) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from veristream.brokers.proxy.pieces import (
     CUT,
     DROP,
     PASS,
+    Change,
     Decision,
     KafkaFrames,
     Pass,
@@ -196,6 +197,19 @@ def test_a_piece_is_dropped_or_late_by_decision(network: ProxyNetwork) -> None:
         ("b", 0, "to broker", 1, b"y"),
         ("b", 0, "to client", 0, b"y"),
     ]
+
+
+def test_a_piece_is_changed_by_decision(network: ProxyNetwork, echo: Echo) -> None:
+    """Also into a longer one; the rest of its connection is what it was."""
+    network.decide = lambda piece: (
+        Change(b"long") if piece.direction == "to broker" and piece.data == b"x" else PASS
+    )
+    with closing(connect(network)) as client:
+        client.sendall(b"x")
+        assert receive(client, 4) == b"long"
+        client.sendall(b"y")
+        assert receive(client, 1) == b"y"
+    assert bytes(echo.came) == b"longy"
 
 
 def ask(key: int, correlation: int, client: bytes = b"me") -> bytes:

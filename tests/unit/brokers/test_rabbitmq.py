@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from veristream.brokers.rabbitmq import build
-from veristream.brokers.rabbitmq.build import Package, RabbitPrograms, find_programs, plan, upstream
+from veristream.brokers import debian
+from veristream.brokers.debian import Package, plan, upstream
+from veristream.brokers.rabbitmq.build import RABBITMQ, RabbitPrograms, find_programs
 from veristream.brokers.rabbitmq.nodes import QueueState, RabbitNodes, read_queue
 from veristream.errors import EnvironmentFailure, ModelError
 
@@ -44,7 +45,7 @@ def configuration(nodes: RabbitNodes, name: str) -> dict[str, str]:
 def test_what_is_fetched() -> None:
     """Libraries that are installed are left out, Erlang and RabbitMQ never: ours is in another place."""
     installed = ["libc6 installed", "libpopt0 config-files", "erlang-base installed"]
-    assert plan(SIMULATED.splitlines(), installed) == [
+    assert plan(RABBITMQ, SIMULATED.splitlines(), installed) == [
         Package("erlang-base", "1:25.2.3+dfsg-1+deb12u4"),
         Package("libpopt0", "1.19+dfsg-1"),
         Package("rabbitmq-server", "3.10.8-1.1+deb12u1"),
@@ -53,7 +54,7 @@ def test_what_is_fetched() -> None:
 
 def test_no_plan_without_rabbitmq() -> None:
     with pytest.raises(EnvironmentFailure, match="does not say what rabbitmq-server needs"):
-        plan(["Inst libc6 (2.36-9 Debian:12 [amd64])"], [])
+        plan(RABBITMQ, ["Inst libc6 (2.36-9 Debian:12 [amd64])"], [])
 
 
 def test_versions() -> None:
@@ -148,9 +149,9 @@ def test_a_cache_with_a_space_in_its_name_is_refused(
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(debian, "PATIENCE_S", 0.05)
     with pytest.raises(EnvironmentFailure, match="sleep did not end"):
-        build.run(["sleep", "60"], tmp_path)
+        debian.run("RabbitMQ", ["sleep", "60"], tmp_path)
 
 
 def test_the_nodes_know_each_other(nodes: RabbitNodes) -> None:

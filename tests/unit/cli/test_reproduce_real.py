@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.trials.intruders.sample import surprising, well
 from tests.unit.trials.sample import tried_acks_1, tried_acks_all, tried_in_flight
 from veristream.cli.history import real
 from veristream.errors import EnvironmentFailure
 from veristream.trials.comparison import Tried
-from veristream.trials.listed import TRIALS
-from veristream.trials.trial import Trial
+from veristream.trials.intruders.comparison import Attacked
+from veristream.trials.listed import Chosen, choose
+
+
+def titles(chosen: Chosen) -> list[str]:
+    return [*(one.title for one in chosen.trials), *(one.title for one in chosen.configurations)]
 
 
 class Runs:
     """Stands for the brokers: yields what was tried, and notes which trials were asked for."""
 
-    def __init__(self, *tried: Tried, failing: bool = False) -> None:
+    def __init__(self, *tried: Tried | Attacked, failing: bool = False) -> None:
         self.tried = tried
         self.failing = failing
         self.asked: list[str] = []
         self.folder = Path()
 
-    def __call__(self, trials: Sequence[Trial], folder: Path, models: Path | None) -> Iterator[Tried]:
-        self.asked = [one.title for one in trials]
+    def __call__(self, chosen: Chosen, folder: Path, models: Path | None) -> Iterator[Tried | Attacked]:
+        self.asked = titles(chosen)
         self.folder = folder
         yield from self.tried
         if self.failing:
@@ -36,7 +41,7 @@ class Runs:
 
 @pytest.fixture
 def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def stand(*tried: Tried, failing: bool = False) -> Runs:
+    def stand(*tried: Tried | Attacked, failing: bool = False) -> Runs:
         runs = Runs(*tried, failing=failing)
         monkeypatch.setattr(real, "_run", runs)
         return runs
@@ -48,7 +53,7 @@ def test_explained_differences_are_well(run: Any, stand: Any) -> None:
     runs = stand(tried_acks_1(), tried_in_flight())
     done = run("reproduce", "--real")
     assert done.exit_code == 0
-    assert runs.asked == [one.title for one in TRIALS]
+    assert runs.asked == titles(choose())
     assert done.stdout.splitlines()[0] == "kafka"
     assert done.stdout.splitlines()[-1] == (
         "2 configurations: 2 of 4 verdicts agree, 1 differs (explained), 1 not observable"
@@ -73,6 +78,27 @@ def test_json_and_page(run: Any, stand: Any, tmp_path: Path) -> None:
     assert runs.asked == ["nsq in-flight"]
 
 
+def test_attacks_are_shown_after_the_trials(run: Any, stand: Any, tmp_path: Path) -> None:
+    runs = stand(tried_in_flight(), well())
+    page = tmp_path / "page.html"
+    done = run("reproduce", "--real", "nsq", "kerberos", "--html", page)
+    assert done.exit_code == 0
+    assert [one for one in runs.asked if one.startswith("kerberos")] == runs.asked[-5:]
+    shown = done.stdout.splitlines()
+    assert shown[0] == "nsq"
+    assert shown[-1].startswith("1 configuration: 2 of 4 outcomes agree with the models")
+    assert 'id="kerberos-sasl-plaintext"' in page.read_text(encoding="utf-8")
+
+
+def test_an_attack_with_another_outcome_is_a_finding(run: Any, stand: Any) -> None:
+    runs = stand(surprising())
+    done = run("reproduce", "--real", "kerberos", "--trial", "sasl-plaintext", "--json")
+    assert done.exit_code == 1
+    assert runs.asked == ["kerberos sasl-plaintext"]
+    (trial,) = json.loads(done.stdout)["trials"]
+    assert (trial["broker"], trial["results"][0]["expected"]) == ("kerberos", False)
+
+
 def test_recordings_are_kept_on_request(run: Any, stand: Any, tmp_path: Path) -> None:
     runs = stand(tried_in_flight())
     assert run("reproduce", "--real", "--keep", tmp_path / "kept").exit_code == 0
@@ -87,12 +113,26 @@ def test_what_was_tried_before_a_failure_is_shown(run: Any, stand: Any) -> None:
     assert done.stderr == "error: broker-1 did not start\nhint: see log.txt\n"
 
 
+def test_what_is_missing_is_named(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was attacked, so that there is nothing to show."""
+    monkeypatch.setenv("VERISTREAM_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run("reproduce", "--real", "kerberos")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert (
+        "error: Kerberos runs from Debian's packages here, and `apt-get` is not on the PATH" in done.stderr
+    )
+    assert "hint: use Debian 12" in done.stderr
+
+
 def test_wrong_requests(run: Any, stand: Any, tmp_path: Path) -> None:
     runs = stand()
     (tmp_path / "file").write_text("", encoding="utf-8")
     for arguments, told in (
         (("--trial", "acks-1"), "add --real"),
         (("--real", "kafak"), "did you mean `kafka`?"),
+        (("--real", "kerberso"), "did you mean `kerberos`?"),
+        (("--real", "kerberos", "--trial", "ssl"), "no trial of kerberos is called `ssl`"),
         (("--real", "nsq", "--trial", "acks-1"), "no trial of nsq is called `acks-1`"),
         (("--real", "--keep", tmp_path), "name a new folder"),
         (("--real", "--workers", 1), "--workers belongs to searches"),

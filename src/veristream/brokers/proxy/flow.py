@@ -7,12 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, assert_never
 
 from veristream.brokers.proxy.carrier import CARRIED, Carrier, make_carrier
 from veristream.brokers.proxy.pieces import (
     LOOKED_AT,
+    Change,
     Cut,
     Decide,
     Decision,
@@ -319,6 +320,9 @@ class Flow:
                 self._has_ended = True
             case Drop():
                 self._around.is_torn = True
+            case Change(data):
+                self._front = changed = replace(piece, data=data)
+                self._go_on(changed, 0.0, None)
             case Hold(gate, then):
                 self._front = piece
                 if gate.arrive(lambda: self._around.soon(lambda: self._release(piece, then))):

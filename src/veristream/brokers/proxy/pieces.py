@@ -111,7 +111,14 @@ class Hold:
     then: Callable[[], None] | None = None
 
 
-Decision = Pass | Drop | Cut | Hold
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Other bytes go on in its place."""
+
+    data: bytes
+
+
+Decision = Pass | Drop | Cut | Hold | Change
 Decide = Callable[[Piece], Decision]
 """Decides about a piece; called in the thread of the proxies, so it must not block."""
 

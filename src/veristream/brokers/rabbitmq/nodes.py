@@ -32,7 +32,6 @@ from veristream.brokers.group import BrokerGroup
 from veristream.brokers.rabbitmq.build import RabbitPrograms, find_programs
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster import processes
-from veristream.kabis.cluster.processes import Running
 from veristream.kabis.wire.ports import HOST, draw_ports
 
 EPMD = "epmd-1"
@@ -168,7 +167,7 @@ class RabbitNodes(BrokerGroup):
         started = super().start([EPMD]) if EPMD in self.names() else []
         nodes = super().start([name for name in wanted if name != EPMD])
         for name in nodes:
-            self._note(name)
+            self.note(name)
         return [*started, *nodes] if EPMD in wanted else nodes
 
     def restart(self, names: Iterable[str] | None = None) -> list[str]:
@@ -273,13 +272,6 @@ class RabbitNodes(BrokerGroup):
                 f"see {self.folder / name / 'log.txt'}",
             )
         return done.stdout
-
-    def _note(self, name: str) -> None:
-        """Writes down the command line that the node's process has by now, so that others can find it."""
-        ours = self.running[name]
-        now = processes.read_command(ours.pid)
-        if now is not None:
-            processes.write_note(self.folder / name, Running(name, ours.pid, now))
 
     def _write(self, name: str, settings: Mapping[str, str], ports: tuple[int, int], secret: str) -> None:
         folder = self.folder / name

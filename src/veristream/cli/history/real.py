@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,6 +16,9 @@ from veristream.errors import ModelError
 
 if TYPE_CHECKING:
     from veristream.trials.comparison import Tried
+    from veristream.trials.intruders.comparison import Attacked
+    from veristream.trials.intruders.outcomes import Configuration
+    from veristream.trials.listed import Chosen
     from veristream.trials.trial import Trial
 
 
@@ -32,6 +35,30 @@ class Asked:
     html_page: Path | None = None
 
 
+@dataclass(slots=True)
+class Done:
+    """What has been run so far."""
+
+    tried: list[Tried] = field(default_factory=list)
+    attacked: list[Attacked] = field(default_factory=list)
+
+    def add(self, one: Tried | Attacked) -> None:
+        """Adds a trial or an attacked configuration."""
+        from veristream.trials.comparison import Tried
+
+        if isinstance(one, Tried):
+            self.tried.append(one)
+        else:
+            self.attacked.append(one)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether something differs, or happened, that nobody explains."""
+        compared = (one for each in self.tried for one in each.comparisons)
+        cells = (one for each in self.attacked for one in each.cells)
+        return any(one.is_unexplained for one in compared) or any(one.is_unexplained for one in cells)
+
+
 def run_real(asked: Asked, of_searches: Sequence[str] = ()) -> None:
     """Runs the trials, prints the table, and exits with 1 if a difference has no explanation.
 
@@ -46,17 +73,18 @@ def run_real(asked: Asked, of_searches: Sequence[str] = ()) -> None:
                 f"{option} belongs to searches, and real brokers are not searched",
                 hint="leave it out, or leave out --real",
             )
-        from veristream.trials.listed import find_trials
+        from veristream.trials.listed import choose
 
-        trials = find_trials(asked.brokers, asked.trials)
-        tried: list[Tried] = []
+        chosen = choose(asked.brokers, asked.trials)
+        done = Done()
         try:
             with _folder(asked.keep) as folder:
-                tried.extend(_run(trials, folder, asked.models))
+                for each in _run(chosen, folder, asked.models):
+                    done.add(each)
         finally:
-            if tried:  # those before a failure are worth as much without it
-                _show(tried, asked)
-        if any(one.is_unexplained for each in tried for one in each.comparisons):
+            if done.tried or done.attacked:  # those before a failure are worth as much without it
+                _show(done, asked)
+        if done.is_unexplained:
             raise SystemExit(int(Exit.VIOLATED))
 
 
@@ -72,23 +100,32 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(trials: Sequence[Trial], folder: Path, models: Path | None) -> Iterator[Tried]:
+def _run(chosen: Chosen, folder: Path, models: Path | None) -> Iterator[Tried | Attacked]:
+    from veristream.trials.intruders.outcomes import BROKER
+    from veristream.trials.intruders.run import run as attack
     from veristream.trials.run import find_models, run
-    from veristream.trials.stages.opened import audit, open_stage
+    from veristream.trials.stages.opened import audit, observe, open_stage
 
-    places = {one.title: number for number, one in enumerate(trials, start=1)}
+    titles = [*(one.title for one in chosen.trials), *(one.title for one in chosen.configurations)]
 
-    def tell(trial: Trial, what: str) -> None:
-        echo(f"[{places[trial.title]}/{len(trials)}] {trial.title}: {what}", err=True)
+    def tell(one: Trial | Configuration, what: str) -> None:
+        echo(f"[{titles.index(one.title) + 1}/{len(titles)}] {one.title}: {what}", err=True)
 
-    yield from run(trials, folder, find_models(models), open_stage, audit, tell)
+    known = find_models(models)
+    yield from run(chosen.trials, folder, known, open_stage, audit, tell)
+    yield from attack(chosen.configurations, folder / "brokers" / BROKER, known, observe, tell)
 
 
-def _show(tried: Sequence[Tried], asked: Asked) -> None:
+def _show(done: Done, asked: Asked) -> None:
     from veristream.trials import html, json, text
+    from veristream.trials.intruders.text import render_attacks
 
     if asked.as_json:
-        echo(json.render_trials(tried))
+        echo(json.render_trials(done.tried, done.attacked))
     else:
-        echo(text.render_trials(tried, look(full_trace=False)))
-    write_page(asked.html_page, lambda: html.render_trials(tried))
+        drawing = look(full_trace=False)
+        if done.tried:
+            echo(text.render_trials(done.tried, drawing))
+        if done.attacked:
+            echo(render_attacks(done.attacked, drawing))
+    write_page(asked.html_page, lambda: html.render_trials(done.tried, done.attacked))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from veristream.brokers.kerberos.secured import Security
 from veristream.history.audited import Audit
 from veristream.history.job.run import Options, audit_folder
 from veristream.history.properties import Property
+from veristream.trials.intruders.attacks import Attack, Observation
 from veristream.trials.run import Opened
 
 
@@ -33,3 +35,10 @@ def open_stage(broker: str, folder: Path) -> Opened:
 def audit(history: Path, properties: Sequence[Property]) -> Audit:
     """Audits a history in this process, with its course over time."""
     return audit_folder(history, properties, Options(with_timeline=True), name=history.name)
+
+
+def observe(security: Security, attacks: Sequence[Attack], folder: Path) -> Mapping[Attack, Observation]:
+    """Attacks a Kafka with this security; its clients are imported only now."""
+    from veristream.trials.intruders import stage
+
+    return stage.observe(security, attacks, folder)

@@ -1,0 +1,1 @@
+"""Kerberos on this machine: a key distribution centre, a Kafka that demands tickets, and clients."""

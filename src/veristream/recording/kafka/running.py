@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from veristream.brokers.kafka import KAFKA_VERSION
 from veristream.brokers.proxy.network import ProxyNetwork
 from veristream.brokers.proxy.pieces import KafkaFrames
 from veristream.brokers.replicated.cluster import ReplicatedKafka
@@ -142,11 +143,16 @@ class RunningKafka:
 
 @contextmanager
 def local_kafka(
-    folder: Path, settings: Settings, brokers: int = 3, *, proxied: bool = True
+    folder: Path,
+    settings: Settings,
+    brokers: int = 3,
+    *,
+    proxied: bool = True,
+    version: str = KAFKA_VERSION,
 ) -> Iterator[RunningKafka]:
     """Runs brokers in a folder, new or not, until the block is left; they are then stopped."""
     with ExitStack() as stack:
-        cluster = ReplicatedKafka(folder, {**BROKER, **settings.broker}, settings.feature)
+        cluster = ReplicatedKafka(folder, {**BROKER, **settings.broker}, settings.feature, version)
         cluster.create(brokers)
         bootstrap, network = cluster.bootstrap, None
         if proxied:

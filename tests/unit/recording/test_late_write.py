@@ -22,6 +22,7 @@ from veristream.recording.kafka.settings import Settings
         ({"transaction_version": 3}, "no transaction.version is 3"),
         ({"broker": "2.8.0"}, "no Kafka 2.8.0 is pinned"),
         ({"client_version": "0.11"}, "no Kafka 0.11 is pinned"),
+        ({"client": "librdkafka", "in_callback": True}, "librdkafka runs callbacks when it polls"),
         ({"broker": "3.9.1", "transaction_version": 1}, "Kafka 3.9.1 has only transaction.version 0"),
         ({"broker": "3.5.2"}, "Kafka 3.5.2 does not verify partitions"),
     ],
@@ -42,16 +43,19 @@ def test_a_broker_is_told_what_it_knows() -> None:
 
 
 def test_a_cell_has_a_name() -> None:
-    assert Cell("java", 2, True, written_before=True, client_version="3.9.1").name == (
-        "java 3.9.1, Kafka 4.1.1, transaction.version 2, verified, written before"
+    assert Cell("java", 2, True, "3.9.1", written_before=True, in_next=True, in_callback=True).name == (
+        "java 4.1.1, Kafka 3.9.1, transaction.version 2, verified, written before, "
+        "aborted in the callback, in the next transaction"
     )
     assert Cell("librdkafka", 0, False).name == (
-        "librdkafka, Kafka 4.1.1, transaction.version 0, not verified, never written before"
+        "librdkafka, Kafka 4.1.1, transaction.version 0, not verified, between transactions"
     )
 
 
-def passing(data: bytes, correlation: int, direction: Any = "to broker", client: str = "me") -> Piece:
-    return Piece("b", 3, direction, 0, data, Request(0, 9, correlation, client))
+def passing(
+    data: bytes, correlation: int, direction: Any = "to broker", client: str = "me", version: int = 9
+) -> Piece:
+    return Piece("b", 3, direction, 0, data, Request(0, version, correlation, client))
 
 
 def test_the_first_write_of_the_client_is_late() -> None:
@@ -64,9 +68,30 @@ def test_the_first_write_of_the_client_is_late() -> None:
     assert hold(passing(request(9), 3)) is DROP  # it is tried again
     assert hold(passing(answer(9, 35, 1), 1, "to client")) is PASS
     assert hold.wait_answered(0) is None
-    hold.release()
     assert hold(passing(answer(9, 47, -1), 2, "to client")) is PASS
     assert hold.wait_answered(0) == Answered(47, -1)
     assert hold.later == []
-    assert hold(passing(request(9), 4)) is PASS
+
+
+def test_the_next_transaction_waits_for_the_late_write() -> None:
+    hold = HoldWrite("me")
+    late = hold(passing(request(9), 2))
+    added = Piece("b", 4, "to client", 0, b"", Request(24, 0, 9, "me"))
+    assert hold(added) is PASS
+    assert not hold.wait_next(0)  # that was the first transaction
+    hold.expect_next()
+    assert hold(added) is PASS
+    assert hold.wait_next(0)
+    following = hold(passing(request(9), 4))
+    assert isinstance(late, Hold) and isinstance(following, Hold)
+    assert late.gate is not following.gate
     assert hold.later == [Written(9, "tx-1", 4_000_000_007, 3)]
+
+
+def test_a_write_that_adds_its_partition_is_the_next_transaction() -> None:
+    hold = HoldWrite("me")
+    hold(passing(request(13), 2, version=13))
+    hold.expect_next()
+    assert not hold.wait_next(0)
+    hold(passing(request(13), 3, version=13))
+    assert hold.wait_next(0)

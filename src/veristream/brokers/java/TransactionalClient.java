@@ -107,7 +107,17 @@ public final class TransactionalClient {
                     } else {
                         tell(answer.put("queued", true), failure);
                     }
+                    pause(command.get("callback_ms").asLong());
                 });
+    }
+
+    /** Keeps a callback running, as one does that has much to do; the client does nothing else meanwhile. */
+    private static void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private void sendOffsets(JsonNode command) {

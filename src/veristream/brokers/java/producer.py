@@ -89,6 +89,8 @@ class JavaProducer:
         self.process = process or CommandProcess(client_command(program or find_program()), log)
         self.producer_id = NONE
         self.epoch = NONE
+        self.callback_ms = 0
+        """How long Java's callback goes on after it has told the outcome of a record that is sent later."""
         self._changed = threading.Condition()
         self._under_way = 0
         self._delivered = 0
@@ -139,6 +141,7 @@ class JavaProducer:
                 key=_text(key),
                 value=_text(value),
                 headers=[(name, _text(data)) for name, data in headers],
+                callback_ms=self.callback_ms,
             )
         except EnvironmentFailure:
             with self._changed:

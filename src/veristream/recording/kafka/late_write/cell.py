@@ -19,9 +19,12 @@ VERIFICATION = "transaction.partition.verification.enable"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A client and a broker; whether the producer had `written_before` to the partition in a transaction.
+    """A client, a broker, and when the write arrives.
 
-    `client_version` is that of the Java client; librdkafka's is the installed one.
+    It arrives between two transactions of the producer, or `in_next`, when the next one has the partition
+    and has not written to it. The producer may have `written_before` to the partition, in an earlier
+    transaction, and may abort `in_callback`: while the Java client still runs the callback that says that
+    the write failed, after which it would take a new epoch. `client_version` is that of the Java client.
     """
 
     client: Client
@@ -30,11 +33,15 @@ class Cell:
     broker: str = KAFKA_VERSION
     written_before: bool = False
     client_version: str = KAFKA_VERSION
+    in_next: bool = False
+    in_callback: bool = False
 
     def check(self) -> None:
         """Raises ModelError if there is no such client or broker."""
         if self.client not in CLIENTS:
             raise ModelError(f"no client is called {self.client}", hint=f"choose {' or '.join(CLIENTS)}")
+        if self.in_callback and self.client != "java":
+            raise ModelError(f"{self.client} runs callbacks when it polls", hint="only java aborts in one")
         if self.transaction_version not in VERSIONS:
             raise ModelError(
                 f"no transaction.version is {self.transaction_version}", hint="choose 0, 1 or 2"
@@ -69,7 +76,9 @@ class Cell:
         words = [
             f"{client}, Kafka {self.broker}, transaction.version {self.transaction_version}",
             "verified" if self.verification else "not verified",
-            "written before" if self.written_before else "never written before",
+            *(["written before"] if self.written_before else []),
+            *(["aborted in the callback"] if self.in_callback else []),
+            "in the next transaction" if self.in_next else "between transactions",
         ]
         return ", ".join(words)
 
@@ -78,12 +87,13 @@ class Cell:
 class LateWrite:
     """What became of a write that was given up, whose transaction was aborted, and that then arrived.
 
-    `error` is what the broker answered, empty if it accepted. The partition is `hanging` if its last
-    stable offset stays at the late write while the log grows. Readers of committed records are `starved` if
-    they do not get what others committed later.
+    `error` is what the broker answered, empty if it accepted. The partition is `hanging` if its last stable
+    offset then stays at the late write while the log grows. Readers of committed records are `starved` if
+    they do not get what others committed later. Of a write that arrives in the next transaction, both are
+    seen after the end of that one.
 
-    Then the producer commits another transaction, with a `new_epoch` or the old one. `aborted_read` says
-    that readers of committed records get the late write then, `healed` that the partition hangs no more.
+    The producer's next transaction has a `new_epoch` or the old one. `aborted_read` says that readers of
+    committed records get the late write once it is committed, `healed` that the partition hangs no more.
     """
 
     error: str
@@ -99,7 +109,7 @@ class Evidence:
     """How it was seen: the version of Produce, epochs, offsets, errors of the client's calls, values read.
 
     `gave_up`, `aborted` and `committed` are names of errors, empty if there was none. The offsets are those
-    before the producer's next transaction, first before and then after the log grew.
+    before and after the log grew once more.
     """
 
     produce_version: int

@@ -3,15 +3,16 @@
     for cell, late, evidence in run_cells(folder, [Cell("java", 2, verification=True)]):
         ...
 
-The write of the first transaction waits in a proxy. The client gives it up and aborts; then it is let go.
-Others write, so that the log grows; the same producer commits another transaction; and readers of committed
-records read. A recording of each cell can be audited.
+The write of the first transaction waits in a proxy. The client gives it up and aborts; then it is let go,
+before or in the next transaction of the same producer, which commits that one. Others write, so that the
+log grows, and readers of committed records read. A recording of each cell can be audited.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from secrets import token_hex
@@ -36,6 +37,15 @@ from veristream.recording.recording import Recording
 PATIENCE_S: Final = 30.0
 GIVEN_UP_MS: Final = 1500
 """After so long the client gives its message up."""
+
+CALLBACK_MS: Final = 1000
+"""How long a callback runs in which the transaction is aborted."""
+
+NOTICE_S: Final = 0.5
+"""How long a client may take to draw its conclusions from a failure after it has told it."""
+
+SETTLE_S: Final = 0.5
+"""How long the coordinator may take to note that all markers are written."""
 
 ARRIVAL_S: Final = 5.0
 """How long the broker may take to answer the late write."""
@@ -83,7 +93,7 @@ def write_late(kafka: RunningKafka, recording: Recording, cell: Cell) -> tuple[L
     """
     topic = new_topic("late-write")
     kafka.create_topic(topic)
-    observer = Observer(kafka, topic)
+    stage = _Stage(kafka, recording, topic, Observer(kafka, topic))
     client = _open(kafka, recording, cell, topic)
     if cell.written_before:
         client.begin_transaction()
@@ -93,26 +103,26 @@ def write_late(kafka: RunningKafka, recording: Recording, cell: Cell) -> tuple[L
     kafka.proxies.decide = hold
     try:
         with recording.incident("delay", kafka.local.leader(topic)):
-            before = observer.offsets().high
-            gave_up, aborted = _give_up(client, topic, hold)
-            if hold.late is not None and hold.late.version < IMPLICIT:
-                observer.wait_beyond(before, PATIENCE_S)
-            hold.release()
-        answer = hold.wait_answered(ARRIVAL_S)
-        if answer is None or hold.late is None:
-            raise EnvironmentFailure("the broker did not answer the late write", "see its log.txt")
-        first, second = _grow(kafka, recording, topic, observer)
-        read = observer.read_committed()
-        committed = _attempt(lambda: _commit_next(client, topic))
+            gave_up, aborted = _give_up(stage, client, hold, in_callback=cell.in_callback)
+            hold.expect_next()
+            committed = _join(stage, client, hold) if cell.in_next else _arrive(hold)
+        first, second = _grow(stage)
+        read = stage.observer.read_committed()
+        if not cell.in_next:
+            hold.release_next()
+            committed = _attempt(lambda: _commit_next(client, topic))
     finally:
         hold.release()
+        hold.release_next()
         kafka.proxies.decide = let_pass
-    last, read_next = observer.wait_stable(STABLE_S), observer.read_committed()
+    last, read_next = stage.observer.wait_stable(STABLE_S), stage.observer.read_committed()
     _attempt(lambda: client.close(PATIENCE_S))
     reader = kafka.reader(recording, "reader-0", "read_committed")
     read_to_end(recording, reader, topic, [0])
     reader.close()
-    next_epoch = next((each.epoch for each in hold.later), -1)
+    answer = hold.answer
+    assert answer is not None and hold.late is not None
+    next_epoch = hold.later[-1].epoch if hold.later else -1
     late = LateWrite(
         error="" if answer.error == 0 else KafkaError(answer.error).name(),
         hanging=_hangs(first, second) and second.stable == answer.offset,
@@ -137,6 +147,16 @@ def write_late(kafka: RunningKafka, recording: Recording, cell: Cell) -> tuple[L
     return late, evidence
 
 
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where a cell is run."""
+
+    kafka: RunningKafka
+    recording: Recording
+    topic: str
+    observer: Observer
+
+
 def _open(kafka: RunningKafka, recording: Recording, cell: Cell, topic: str) -> Producer:
     client: Producer
     match cell.client:
@@ -153,11 +173,17 @@ def _open(kafka: RunningKafka, recording: Recording, cell: Cell, topic: str) -> 
     return client
 
 
-def _give_up(client: Producer, topic: str, hold: HoldWrite) -> tuple[str, str]:
-    """Sends the write, and aborts once the client has given it up; returns the names of errors."""
+def _give_up(stage: _Stage, client: Producer, hold: HoldWrite, *, in_callback: bool) -> tuple[str, str]:
+    """Sends the write, and aborts once the client has given it up; returns the names of errors.
+
+    Waits for the abort's marker, if there is one.
+    """
+    before = stage.observer.offsets().high
     told: list[str] = []
     client.begin_transaction()
-    _send(client, topic, LATE, told)
+    if isinstance(client, RecordedJavaProducer):
+        client.inner.callback_ms = CALLBACK_MS if in_callback else 0
+    _send(client, stage.topic, LATE, told)
     client.poll(0)
     if not hold.wait_held(PATIENCE_S):
         raise EnvironmentFailure("the producer sent nothing", "see log.txt of the broker")
@@ -168,7 +194,39 @@ def _give_up(client: Producer, topic: str, hold: HoldWrite) -> tuple[str, str]:
             raise EnvironmentFailure(
                 "the producer does not give its message up", "see log.txt of the broker"
             )
-    return told[0], _attempt(lambda: client.abort_transaction(PATIENCE_S))
+    if not in_callback:
+        time.sleep(NOTICE_S)
+    aborted = _attempt(lambda: client.abort_transaction(PATIENCE_S))
+    if hold.late is not None and hold.late.version < IMPLICIT:
+        stage.observer.wait_beyond(before, PATIENCE_S)
+        time.sleep(SETTLE_S)
+    if isinstance(client, RecordedJavaProducer):
+        client.inner.callback_ms = 0
+    return told[0], aborted
+
+
+def _arrive(hold: HoldWrite) -> str:
+    """Lets the late write go; returns that nothing failed."""
+    hold.release()
+    if hold.wait_answered(ARRIVAL_S) is None or hold.late is None:
+        raise EnvironmentFailure("the broker did not answer the late write", "see its log.txt")
+    return ""
+
+
+def _join(stage: _Stage, client: Producer, hold: HoldWrite) -> str:
+    """Lets the late write go while the next transaction is open; returns the name of the commit's error."""
+
+    def work() -> None:
+        client.begin_transaction()
+        _send(client, stage.topic, NEXT)
+        client.poll(0)
+        if not hold.wait_next(PATIENCE_S):
+            raise EnvironmentFailure("the producer sent nothing again", "see log.txt of the broker")
+        _arrive(hold)
+        hold.release_next()
+        client.commit_transaction(PATIENCE_S)
+
+    return _attempt(work)
 
 
 def _commit_next(client: Producer, topic: str) -> None:
@@ -177,21 +235,20 @@ def _commit_next(client: Producer, topic: str) -> None:
     client.commit_transaction(PATIENCE_S)
 
 
-def _grow(
-    kafka: RunningKafka, recording: Recording, topic: str, observer: Observer
-) -> tuple[Offsets, Offsets]:
+def _grow(stage: _Stage) -> tuple[Offsets, Offsets]:
     """Lets others write, without a transaction and in one; returns the offsets after each."""
-    plain = kafka.producer(recording, "producer-1")
-    _send(plain, topic, PLAIN)
+    plain = stage.kafka.producer(stage.recording, "producer-1")
+    _send(plain, stage.topic, PLAIN)
     plain.close(PATIENCE_S)
-    first = observer.wait_stable(STABLE_S)
-    other = kafka.producer(recording, "producer-2", transactional_id=f"{topic}-other")
+    first = stage.observer.wait_stable(STABLE_S)
+    id_ = f"{stage.topic}-other"
+    other = stage.kafka.producer(stage.recording, "producer-2", transactional_id=id_)
     other.init_transactions(PATIENCE_S)
     other.begin_transaction()
-    _send(other, topic, COMMITTED)
+    _send(other, stage.topic, COMMITTED)
     other.commit_transaction(PATIENCE_S)
     other.close(PATIENCE_S)
-    return first, observer.wait_stable(STABLE_S)
+    return first, stage.observer.wait_stable(STABLE_S)
 
 
 def _hangs(first: Offsets, second: Offsets) -> bool:

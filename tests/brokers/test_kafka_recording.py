@@ -246,11 +246,16 @@ def test_manual_commits_commit_what_was_processed(record: Record) -> None:
     assert [each.offset for each in assigned] == [0, groups.PROCESSED]
 
 
+def examples() -> list[str]:
+    """The examples in the document: confluent-kafka's clients, and Java's."""
+    text = (Path(__file__).parents[2] / "docs" / "record.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
 def test_the_example_of_the_document_records(
     kafka: RunningKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "record.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    example, _ = examples()
     kafka.local.start()
     kafka.local.create_topic("orders", 3)
     monkeypatch.chdir(tmp_path)

@@ -35,6 +35,24 @@ KAFKA = Bundle(
     ),
     "kafka.sha256",
 )
+KAFKA_VERSION = "4.1.1"
+"""The version that runs unless somebody asks for another."""
+KAFKAS: Mapping[str, Bundle] = {
+    KAFKA_VERSION: KAFKA,
+    **{
+        version: Bundle(
+            f"kafka-{version}",
+            (
+                Artifact("org.apache.kafka", "kafka_2.13", version),
+                Artifact("org.slf4j", "slf4j-reload4j", "1.7.36"),
+            ),
+            f"kafka-{version}.sha256",
+        )
+        for version in ("3.9.1", "3.5.2")
+    },
+}
+"""The versions that run here: 3.5 is the last that does not verify partitions of transactions, and 3.9 is
+the last before version 2 of transactions."""
 KAFKA_TOOLS = Bundle(
     "kafka-tools-4.1.1",
     (Artifact("org.apache.kafka", "kafka-tools", "4.1.1"),),
@@ -51,14 +69,48 @@ so becomes a humongous object: writing batches of 1 KB events took three times t
 optimisation by the JIT costs more than it saves in the first 700 MB: without it, a broker starts in half
 the time and writes a megabyte in two thirds of the time.
 """
-LOGGING = """\
+
+
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """How a version of Kafka is told to log: the name of a file, its text, and the option that names it."""
+
+    file: str
+    text: str
+    option: str
+
+    def write(self, folder: Path) -> None:
+        """Writes the file."""
+        (folder / self.file).write_text(self.text, encoding="utf-8")
+
+    def option_in(self, folder: Path) -> str:
+        """Returns the Java option that names the file in a folder."""
+        return f"{self.option}{folder.resolve() / self.file}"
+
+
+LOG4J_2 = Logging(
+    "log4j2.properties",
+    """\
 appender.console.type=Console
 appender.console.name=console
 appender.console.layout.type=PatternLayout
 appender.console.layout.pattern=%d %p %m%n
 rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
-"""
+""",
+    "-Dlog4j2.configurationFile=",
+)
+LOG4J_1 = Logging(
+    "log4j.properties",
+    """\
+log4j.rootLogger=WARN, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d %p %m%n
+""",
+    "-Dlog4j.configuration=file:",
+)
+"""For Kafka 3, which logs with Log4j 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +119,33 @@ class Program:
 
     java: Path
     jars: Path
+    logging: Logging = LOG4J_2
 
     def command(self, main: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
         """Returns the command line that runs the class `main`."""
         return [str(self.java), *JAVA, *options, "-cp", f"{self.jars}/*", main, *arguments]
 
     def tool(self, main: str, *arguments: str) -> list[str]:
-        """Returns the command line that runs a tool, such as org.apache.kafka.tools.TransactionsCommand."""
-        places = f"{self.jars}/*:{resolve(KAFKA_TOOLS)}/*"
+        """Returns the command line that runs a tool, such as org.apache.kafka.tools.TransactionsCommand.
+
+        Tools are clients; those of the newest version serve brokers of all.
+        """
+        places = f"{resolve(KAFKA)}/*:{resolve(KAFKA_TOOLS)}/*"
         return [str(self.java), *JAVA, "-cp", places, main, *arguments]
 
 
-def find_program() -> Program:
-    """Finds Kafka and a Java to run it; raises EnvironmentFailure."""
+def find_program(version: str = KAFKA_VERSION) -> Program:
+    """Finds a version of Kafka and a Java to run it; raises EnvironmentFailure, or ModelError."""
+    if version not in KAFKAS:
+        raise ModelError(f"no Kafka {version} is pinned", hint=f"choose {', '.join(KAFKAS)}")
     try:
         java = find_java() / "bin" / "java"
     except EnvironmentFailure as missing:
         raise EnvironmentFailure(
             "Kafka needs Java 17 or newer, and none was found", "install a JDK and set JAVA_HOME"
         ) from missing
-    return Program(java, resolve(KAFKA))
+    logging = LOG4J_1 if version.startswith("3.") else LOG4J_2
+    return Program(java, resolve(KAFKAS[version]), logging)
 
 
 class KafkaClusters(BrokerGroup):
@@ -120,9 +179,9 @@ class KafkaClusters(BrokerGroup):
     def command(self, name: str) -> Sequence[str]:
         """Returns the command line of a cluster's only node."""
         folder = (self.folder / name).resolve()
-        logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+        program = find_program()
         properties = str(folder / "server.properties")
-        return find_program().command("kafka.Kafka", properties, options=(logging,))
+        return program.command("kafka.Kafka", properties, options=(program.logging.option_in(folder),))
 
     def answers(self, name: str) -> bool:
         """Whether the cluster accepts requests."""
@@ -132,7 +191,7 @@ class KafkaClusters(BrokerGroup):
 def set_up(program: Program, folder: Path, address: str, settings: Mapping[str, str]) -> None:
     """Writes a node's files and formats its storage; the address file, written last, marks it ready."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+    program.logging.write(folder)
     lines = "".join(f"{key}={value}\n" for key, value in settings.items())
     (folder / "server.properties").write_text(lines, encoding="utf-8")
     shutil.rmtree(folder / "data", ignore_errors=True)

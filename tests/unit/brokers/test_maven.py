@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from veristream.brokers.kafka import KAFKA
+from veristream.brokers.kafka import KAFKA_VERSION, KAFKAS, find_program
 from veristream.brokers.maven import Artifact, Bundle, check, read_pins, resolve, write_pom
-from veristream.errors import EnvironmentFailure
+from veristream.errors import EnvironmentFailure, ModelError
 
 BUNDLE = Bundle("kafka-4.1.1", (Artifact("a.b", "c", "1"),), "kafka.sha256")
 
@@ -49,11 +49,20 @@ def test_a_file_too_few_is_named(jars: Path) -> None:
         check(jars, PINS)
 
 
-def test_kafka_is_pinned_whole() -> None:
-    pins = read_pins(KAFKA.pins)
-    assert {f"{each.name}-{each.version}.jar" for each in KAFKA.artifacts} <= pins.keys()
-    assert len(pins) == 46
+@pytest.mark.parametrize(("version", "count"), [(KAFKA_VERSION, 46), ("3.9.1", 57), ("3.5.2", 45)])
+def test_kafka_is_pinned_whole(version: str, count: int) -> None:
+    bundle = KAFKAS[version]
+    pins = read_pins(bundle.pins)
+    assert {f"{each.name}-{each.version}.jar" for each in bundle.artifacts} <= pins.keys()
+    assert f"kafka_2.13-{version}.jar" in pins
+    assert len(pins) == count
     assert all(len(digest) == 64 for digest in pins.values())
+
+
+def test_a_version_that_nobody_pinned_is_refused() -> None:
+    with pytest.raises(ModelError) as wrong:
+        find_program("3.9.2")
+    assert wrong.value.render() == ("error: no Kafka 3.9.2 is pinned\nhint: choose 4.1.1, 3.9.1, 3.5.2")
 
 
 def test_the_project_names_what_is_wanted() -> None:

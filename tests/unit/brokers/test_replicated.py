@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from veristream.brokers.kafka import Program
+from veristream.brokers.kafka import LOG4J_1, LOG4J_2, Logging, Program
 from veristream.brokers.replicated.cluster import ReplicatedKafka
 from veristream.errors import EnvironmentFailure, ModelError
 
 
-def with_java(folder: Path, script: str, **options: dict[str, str]) -> ReplicatedKafka:
+def with_java(folder: Path, script: str, **options: Any) -> ReplicatedKafka:
     """Returns a cluster whose Java is a script."""
     java = folder / "java"
     java.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
@@ -51,6 +53,35 @@ def test_it_is_created_once(tmp_path: Path) -> None:
     assert properties(cluster, "broker-1") == before
     with pytest.raises(ModelError, match="has a Kafka cluster of 1 brokers, not 3"):
         cluster.create(3)
+
+
+def test_a_cluster_remembers_its_version(tmp_path: Path) -> None:
+    with_java(tmp_path, "exit 0", version="3.9.1").create(1)
+    with_java(tmp_path, "exit 0", version="3.9.1").create(1)
+    with pytest.raises(ModelError, match=r"has a cluster of Kafka 3\.9\.1, not 4\.1\.1"):
+        with_java(tmp_path, "exit 0").create(1)
+
+
+def test_a_cluster_without_a_note_has_the_first_version(tmp_path: Path) -> None:
+    cluster = with_java(tmp_path, "exit 0")
+    cluster.create(1)
+    (cluster.folder / "controller-1" / "version").unlink()
+    cluster.create(1)
+    with pytest.raises(ModelError, match=r"has a cluster of Kafka 4\.1\.1, not 3\.5\.2"):
+        with_java(tmp_path, "exit 0", version="3.5.2").create(1)
+
+
+@pytest.mark.parametrize(
+    ("logging", "option"),
+    [(LOG4J_1, "-Dlog4j.configuration=file:"), (LOG4J_2, "-Dlog4j2.configurationFile=")],
+)
+def test_each_version_logs_in_its_way(tmp_path: Path, logging: Logging, option: str) -> None:
+    cluster = with_java(tmp_path, "exit 0")
+    cluster.program = replace(cluster.program, logging=logging)
+    cluster.create(1)
+    (said,) = [word for word in cluster.command("broker-1") if word.startswith("-Dlog4j")]
+    assert said.startswith(option)
+    assert Path(said.removeprefix(option)).read_text(encoding="utf-8") == logging.text
 
 
 @pytest.mark.parametrize("count", [0, 10])

@@ -1,6 +1,7 @@
 """A Kafka cluster of several brokers: each partition has replicas on different ones, and a leader.
 
     DIR/controller-1/                   the controller: who is alive, who leads what
+    DIR/controller-1/version            the version of Kafka that created the cluster
     DIR/broker-1/address                HOST:PORT for clients
     DIR/broker-1/server.properties      its configuration
     DIR/broker-1/data                   its data
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeVar
 
 from veristream.brokers.group import BrokerGroup
-from veristream.brokers.kafka import LOGGING, Program, answers, find_program
+from veristream.brokers.kafka import KAFKA_VERSION, Program, answers, find_program
 from veristream.brokers.replicated.requests import Metadata, Partition, ask_metadata, ask_new_topic
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster import processes
@@ -51,7 +52,8 @@ class ReplicatedKafka(BrokerGroup):
             kafka.kill(kafka.leader("orders"))
 
     `settings` are properties of the brokers and the controller, and `features` are levels of features such
-    as transaction.version; both apply to a cluster when it is created. On exit, the brokers that this
+    as transaction.version; both apply to a cluster when it is created. A cluster runs with the `version` of
+    Kafka that created it. On exit, the brokers that this
     object started are stopped. Their data remain until `remove`.
     """
 
@@ -62,15 +64,17 @@ class ReplicatedKafka(BrokerGroup):
         folder: Path,
         settings: Mapping[str, str] | None = None,
         features: Mapping[str, str] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         super().__init__(folder)
+        self.version = version
         self.settings = settings or {}
         self.features = features or {}
 
     @cached_property
     def program(self) -> Program:
         """Kafka and its Java; raises EnvironmentFailure."""
-        return find_program()
+        return find_program(self.version)
 
     def names(self) -> list[str]:
         """Returns the controller and then the brokers."""
@@ -101,6 +105,7 @@ class ReplicatedKafka(BrokerGroup):
         if not 1 <= brokers <= BROKERS_MAX:
             raise ModelError(f"cannot run {brokers} Kafka brokers", hint=f"choose 1 to {BROKERS_MAX}")
         if self.names():
+            self._require_version()
             return
         ports = draw_ports(1 + 2 * brokers)
         places = {CONTROLLER: _controller(ports[0])}
@@ -112,6 +117,7 @@ class ReplicatedKafka(BrokerGroup):
         for name, own in places.items():
             self._write(name, {**common, **own, **self.settings})
         self._format(list(places))
+        (self.folder / CONTROLLER / "version").write_text(f"{self.version}\n", encoding="utf-8")
         for name in sorted(places, reverse=True):  # the controller's address, written last, completes it
             listener = places[name]["listeners"].partition(",")[0].rpartition("/")[2]
             (self.folder / name / "address").write_text(f"{listener}\n", encoding="utf-8")
@@ -134,7 +140,7 @@ class ReplicatedKafka(BrokerGroup):
     def command(self, name: str) -> Sequence[str]:
         """Returns the command line of a broker or the controller."""
         folder = (self.folder / name).resolve()
-        logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+        logging = self.program.logging.option_in(folder)
         properties = str(folder / "server.properties")
         return self.program.command("kafka.Kafka", properties, options=(*MEMORY, logging))
 
@@ -198,6 +204,16 @@ class ReplicatedKafka(BrokerGroup):
 
         _wait(whole, f"{topic} does not have all its replicas in sync")
 
+    def _require_version(self) -> None:
+        """Raises ModelError if another version created the cluster; without a note, it was the default."""
+        path = self.folder / CONTROLLER / "version"
+        made = path.read_text(encoding="utf-8").strip() if path.exists() else KAFKA_VERSION
+        if made != self.version:
+            raise ModelError(
+                f"{self.folder} has a cluster of Kafka {made}, not {self.version}",
+                hint="choose another folder",
+            )
+
     def _responsive(self) -> list[str]:
         up = self.find()
         return [name for name in self.brokers() if name in up and not processes.is_paused(up[name])]
@@ -206,7 +222,7 @@ class ReplicatedKafka(BrokerGroup):
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder / "data", ignore_errors=True)
-        (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+        self.program.logging.write(folder)
         own = {"log.dirs": str((folder / "data").resolve()), **settings}
         lines = "".join(f"{key}={value}\n" for key, value in own.items())
         (folder / "server.properties").write_text(lines, encoding="utf-8")

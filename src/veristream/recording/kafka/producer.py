@@ -21,9 +21,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from veristream.history.events import NONE, Operation, Outcome
-from veristream.history.identity import HEADER, encode
+from veristream.history.identity import HEADER
 from veristream.recording.digest import digest
-from veristream.recording.journal import Call, Fields
 from veristream.recording.kafka.group_metadata import GroupMetadata
 from veristream.recording.kafka.outcomes import (
     error_of,
@@ -33,6 +32,7 @@ from veristream.recording.kafka.outcomes import (
     of_transaction,
     tries_once,
 )
+from veristream.recording.kafka.producer_journal import Failures, ProducerJournal
 from veristream.recording.rapid import Sends
 from veristream.recording.recording import Recording
 
@@ -46,6 +46,14 @@ STATISTICS_MS: Final = 100
 """How often a transactional producer tells its epoch, which librdkafka tells only in its statistics."""
 
 
+FAILURES: Final = Failures(
+    KafkaException,
+    lambda failure: name_of(error_of(failure)),
+    lambda failure: of_commit(error_of(failure)),
+    lambda failure: of_transaction(error_of(failure)),
+)
+
+
 class RecordedProducer:
     """A producer whose sends and transactions are recorded; other methods are those of the producer.
 
@@ -54,24 +62,20 @@ class RecordedProducer:
 
     def __init__(self, config: Mapping[str, Any], recording: Recording, name: str) -> None:
         settings = dict(config)
-        self._recording = recording
-        self._id = settings.get("transactional.id")
-        self._epoch = NONE
-        if self._id is not None:
+        id_ = settings.get("transactional.id")
+        if id_ is not None:
             self._told: Callable[[str], None] | None = settings.get("stats_cb")
             settings["stats_cb"] = self._learn
             settings.setdefault(STATISTICS, STATISTICS_MS)
         self.inner = Producer(settings)
-        self.journal = recording.journal(name)
+        self._log = ProducerJournal(recording, name, None if id_ is None else str(id_), FAILURES)
+        self.journal = self._log.journal
         self._once = tries_once(settings)
         self._next = count().__next__
         self._stamp = self.journal.stamp
         self._produce = self.inner.produce
-        self._transaction = NONE
-        self._is_open = False
-        self._offsets: list[Call] = []
         self._sends: dict[str, tuple[Sends, Done]] = {}
-        self._prefix = encode(self.journal.process, 0)[:-1]
+        self._prefix = self._log.prefix
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -143,99 +147,46 @@ class RecordedProducer:
 
     def init_transactions(self, timeout: float = -1) -> None:
         """Obtains the transactional id and fences earlier producers of it; waits to know the epoch."""
-        call = self.journal.invoke(Operation.OPEN, group=self._group())
-        self._epoch = NONE
-        try:
+
+        def work() -> int:
             self.inner.init_transactions(timeout)
-        except KafkaException as failure:
-            self.journal.indefinite(call, name_of(error_of(failure)))
-            raise
-        deadline_s = time.monotonic() + EPOCH_PATIENCE_S
-        while self._epoch == NONE and time.monotonic() < deadline_s:
-            self.inner.poll(STATISTICS_MS / 1000)
-        self.journal.ok(call, epoch=self._epoch)
+            deadline_s = time.monotonic() + EPOCH_PATIENCE_S
+            while self._log.epoch == NONE and time.monotonic() < deadline_s:
+                self.inner.poll(STATISTICS_MS / 1000)
+            return self._log.epoch
+
+        self._log.open(work)
 
     def begin_transaction(self) -> None:
         """Begins a transaction; only the client knows of it until something is sent in it."""
-        self._transaction += 1
-        call = self._in_transaction(Operation.BEGIN)
-        try:
-            self.inner.begin_transaction()
-        except KafkaException as failure:
-            self.journal.fail(call, name_of(error_of(failure)))
-            raise
-        self._is_open = True
-        self._within()
-        self.journal.ok(call)
+        self._log.begin(self.inner.begin_transaction)
 
     def send_offsets_to_transaction(
         self, positions: Sequence[TopicPartition], group_metadata: GroupMetadata, timeout: float = -1
     ) -> None:
         """Adds a group's offsets to the transaction; they are committed if it is."""
-        calls = [
-            self.journal.invoke(
-                Operation.COMMIT,
-                stream=self._recording.stream(each.topic),
-                partition=each.partition,
-                offset=each.offset,
-                group=group_metadata.group,
-                transaction=self._transaction,
-            )
-            for each in positions
-        ]
-        try:
+
+        def work() -> None:
             self.inner.send_offsets_to_transaction(list(positions), group_metadata.inner, timeout)
-        except KafkaException as failure:
-            error = error_of(failure)
-            for call in calls:
-                self.journal.end(call, of_commit(error), name_of(error))
-            raise
-        self._offsets += calls
+
+        self._log.add_offsets(positions, group_metadata.group, work)
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Commits the transaction; one whose end is not known may be ended again."""
-        self._finish(Operation.END_COMMIT, self.inner.commit_transaction, timeout)
+        self._log.finish(Operation.END_COMMIT, lambda: self.inner.commit_transaction(timeout))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Aborts the transaction."""
-        self._finish(Operation.END_ABORT, self.inner.abort_transaction, timeout)
+        self._log.finish(Operation.END_ABORT, lambda: self.inner.abort_transaction(timeout))
 
     def close(self, timeout: float = -1) -> None:
         """Waits for what was sent, and ends the producer."""
         with suppress(KafkaException):  # a fenced one cannot; it has told so of each message
             self.inner.flush(timeout)
-        self.journal.note(Operation.CLOSE)
-
-    def _finish(self, operation: Operation, work: Callable[[float], None], timeout: float) -> None:
-        call = self._in_transaction(operation)
-        try:
-            work(timeout)
-        except KafkaException as failure:
-            error = error_of(failure)
-            self.journal.end(call, of_transaction(error), name_of(error))
-            raise
-        self.journal.ok(call)
-        self._is_open = False
-        self._within()
-        ended = Outcome.OK if operation is Operation.END_COMMIT else Outcome.FAIL
-        for each in self._offsets:
-            self.journal.end(each, ended, "" if ended is Outcome.OK else "ABORTED")
-        self._offsets = []
-
-    def _in_transaction(self, operation: Operation) -> Call:
-        fields: Fields = {"transaction": self._transaction, "group": self._group(), "epoch": self._epoch}
-        return self.journal.invoke(operation, **fields)
-
-    def _within(self) -> None:
-        now = (self._transaction, self._epoch) if self._is_open else (NONE, NONE)
-        for sends, _ in self._sends.values():
-            sends.within(*now)
-
-    def _group(self) -> int:
-        return NONE if self._id is None else self._recording.group(str(self._id))
+        self._log.close()
 
     def _open(self, topic: str) -> tuple[Sends, Done]:
-        sends = Sends(self.journal, self._recording.stream(topic))
+        sends = self._log.sends(topic)
         ended, stamp, once = sends.ended, self._stamp, self._once
 
         def done(index: int, told: Delivered | None, error: KafkaError | None, message: Any) -> None:
@@ -249,14 +200,13 @@ class RecordedProducer:
                 told(error, message)
 
         self._sends[topic] = sends, done
-        self._within()
         return sends, done
 
     def _learn(self, statistics: str) -> None:
-        if self._epoch == NONE:
+        if self._log.epoch == NONE:
             found = json.loads(statistics).get("eos", {})
             if found.get("idemp_state") == "Assigned":
-                self._epoch = int(found.get("producer_epoch", NONE))
+                self._log.epoch = int(found.get("producer_epoch", NONE))
         if self._told is not None:
             self._told(statistics)
 

@@ -19,12 +19,15 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from veristream.brokers.java.process import JavaError
+from veristream.brokers.kafka import KAFKA_VERSION, find_program
 from veristream.brokers.proxy.network import ProxyNetwork
 from veristream.brokers.proxy.pieces import KafkaFrames
 from veristream.brokers.replicated.cluster import ReplicatedKafka
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.manifest import Isolation
 from veristream.recording.kafka.consumer import RecordedConsumer
+from veristream.recording.kafka.java import RecordedJavaProducer
 from veristream.recording.kafka.producer import RecordedProducer
 from veristream.recording.kafka.settings import Settings
 from veristream.recording.recording import Recording
@@ -38,6 +41,8 @@ BROKER: Final = {"group.min.session.timeout.ms": "1000"}
 CLIENT: Final = {"reconnect.backoff.max.ms": "500", "topic.metadata.refresh.interval.ms": "10000"}
 PRODUCER: Final = {"message.timeout.ms": "30000", "linger.ms": "0"}
 """A message that cannot be delivered is given up, since a recording must come to its end."""
+
+JAVA: Final = {"delivery.timeout.ms": "30000", "linger.ms": "0", "reconnect.backoff.max.ms": "500"}
 
 CONSUMER: Final = {
     "auto.offset.reset": "earliest",
@@ -106,6 +111,20 @@ class RunningKafka:
         with _refusing("producer"):
             return RecordedProducer(config, recording, name)
 
+    def java_producer(
+        self, recording: Recording, name: str, version: str = KAFKA_VERSION, **own: Any
+    ) -> RecordedJavaProducer:
+        """Returns a producer of Java's client, with `own` settings (with _ for .) above few others.
+
+        The settings for producers are librdkafka's, so they do not apply. Raises EnvironmentFailure.
+        """
+        common = {"bootstrap.servers": self.bootstrap, "client.id": name}
+        config = {**JAVA, **common, **_dotted(own)}
+        try:
+            return RecordedJavaProducer(config, recording, name, find_program(version))
+        except JavaError as failure:
+            raise ModelError(f"Kafka's Java client rejects its settings: {failure.message}") from failure
+
     def member(self, recording: Recording, name: str, group: str, **own: Any) -> RecordedConsumer:
         """Returns a consumer that is a member of a group."""
         config = {**self.client_settings(name), **CONSUMER, **self.settings.consumer, **_dotted(own)}
@@ -142,11 +161,16 @@ class RunningKafka:
 
 @contextmanager
 def local_kafka(
-    folder: Path, settings: Settings, brokers: int = 3, *, proxied: bool = True
+    folder: Path,
+    settings: Settings,
+    brokers: int = 3,
+    *,
+    proxied: bool = True,
+    version: str = KAFKA_VERSION,
 ) -> Iterator[RunningKafka]:
     """Runs brokers in a folder, new or not, until the block is left; they are then stopped."""
     with ExitStack() as stack:
-        cluster = ReplicatedKafka(folder, {**BROKER, **settings.broker}, settings.feature)
+        cluster = ReplicatedKafka(folder, {**BROKER, **settings.broker}, settings.feature, version)
         cluster.create(brokers)
         bootstrap, network = cluster.bootstrap, None
         if proxied:

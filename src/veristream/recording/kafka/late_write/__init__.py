@@ -1,0 +1,1 @@
+"""A write that is late by a transaction, in all combinations of client, broker and its settings."""

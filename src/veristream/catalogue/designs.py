@@ -33,38 +33,6 @@ HANDLED = Entry(
     instead="a consumer may still be at work when a recording ends; see `acknowledged means delivered`",
 )
 
-UNBLOCKED = Entry(
-    "no transaction hangs",
-    "No transaction stays open that its coordinator does not know, so readers of committed messages go on.",
-    (
-        Promise(
-            "Kafka",
-            "transaction.partition.verification.enable=true, or a client that speaks transaction.version=2",
-        ),
-    ),
-    (
-        Evidence(
-            "Kafka",
-            "no_hanging_transaction",
-            (
-                "transactions_before",
-                "transactions_verified",
-                "transactions",
-                "transactions_unguarded",
-                "late_write_old_client_v2_off",
-                "late_write_old_client_v2_on",
-                "late_write_new_client_v2_off",
-            ),
-        ),
-        Evidence(
-            "Kafka",
-            "last_stable_offset_moves_on(0)",
-            ("transactions_before", "transactions_verified", "transactions"),
-        ),
-    ),
-    instead="clients only see that a reader waits; Kafka's transactions tool finds hanging transactions",
-)
-
 PROGRESS = Entry(
     "everything goes on",
     "Nobody waits forever: what was sent is eventually answered, and eventually received.",

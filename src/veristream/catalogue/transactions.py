@@ -84,3 +84,40 @@ FENCED = Entry(
     {"zombie commit": "a commit succeeded that began after a newer epoch had been given out"},
     ("two producers with one transactional id, and their epochs", "comparable clocks"),
 )
+
+HANGING = Entry(
+    Property.HANGING,
+    "No transaction stays open that its coordinator does not know, so readers of committed messages go on.",
+    (
+        Promise(
+            "Kafka",
+            "transaction.partition.verification.enable=true, or a client that speaks transaction.version=2",
+        ),
+    ),
+    (
+        Evidence(
+            "Kafka",
+            "no_hanging_transaction",
+            (
+                "transactions_before",
+                "transactions_verified",
+                "transactions",
+                "transactions_unguarded",
+                "late_write_old_client_v2_off",
+                "late_write_old_client_v2_on",
+                "late_write_new_client_v2_off",
+            ),
+        ),
+        Evidence(
+            "Kafka",
+            "last_stable_offset_moves_on(0)",
+            ("transactions_before", "transactions_verified", "transactions"),
+        ),
+    ),
+    {"hanging transaction": "a reader stops before messages that are there, though no transaction is open"},
+    (
+        "transactions with what the producer learnt of them, and comparable clocks",
+        "a read of each partition to its end after the last of them, and then how long the log is",
+        "a complete recording of all producers",
+    ),
+)

@@ -18,6 +18,7 @@ class Property(StrEnum):
     ABORTED = "aborted is never read"
     WHOLE = "transactions are seen whole"
     FENCED = "a fenced producer never commits"
+    HANGING = "no transaction hangs"
     EXCLUSIVE = "one member holds a partition"
     FORWARD = "commits never move back"
     BOUNDED = "in flight is bounded"

@@ -58,6 +58,9 @@ EVIDENCE: Mapping[Property, str] = {
     Property.FENCED: """asked: transactional ids with an OK `OPEN` of two processes. uncompared: an OK
         `END_COMMIT` that is no anomaly, and an OK `OPEN` of its id with a higher epoch by a process
         that its own cannot be compared with.""",
+    Property.HANGING: """asked: OK `READ_TO_END`s of logs that do not tell how long one is, of
+        partitions with transactions, all of which were over before. undecided: those among them that no
+        OK `READ_TO_END` follows that tells how long the log is.""",
     Property.EXCLUSIVE: """asked: groups of which two processes have an `ASSIGN` in a log. uncompared:
         two processes that cannot be compared have an `ASSIGN` of one partition in one group.""",
     Property.FORWARD: """asked: OK `COMMIT`s, and `ASSIGN`s with an offset, before which an OK `COMMIT`
@@ -90,6 +93,7 @@ LOOKED_AT: Mapping[Property, frozenset[Operation]] = {
     Property.ABORTED: frozenset({_SEND, _RECEIVE, *_ENDS}),
     Property.WHOLE: frozenset({_SEND, _RECEIVE, Operation.READ_TO_END, Operation.BEGIN, *_ENDS}),
     Property.FENCED: frozenset(_TRANSACTION),
+    Property.HANGING: frozenset({_SEND, Operation.READ_TO_END, Operation.BEGIN, *_ENDS}),
     Property.EXCLUSIVE: frozenset({Operation.ASSIGN, Operation.REVOKE, Operation.CLOSE}),
     Property.FORWARD: frozenset({Operation.COMMIT, Operation.ASSIGN}),
     Property.BOUNDED: frozenset({_RECEIVE, Operation.ACKNOWLEDGE, Operation.REJECT, Operation.READY}),
@@ -103,6 +107,7 @@ ONLY_LOGS = frozenset(
         Property.ONE_OFFSET,
         Property.ABORTED,
         Property.WHOLE,
+        Property.HANGING,
         Property.EXCLUSIVE,
         Property.FORWARD,
     }
@@ -174,10 +179,12 @@ def tell_count(kind: str, count: int) -> str:
 
 def tell_hindrance(asked: Property, manifest: Manifest, evidence: Evidence) -> str:
     """Returns why a history without an anomaly does not show that the property held; empty if it does."""
-    if (asked is Property.ABORTED or asked is Property.WHOLE) and not manifest.transactions_recorded:
+    if asked in _OF_TRANSACTIONS and not manifest.transactions_recorded:
         return "the recording does not say how transactions ended: record the producers' transactions"
     if asked is Property.READERS and all(stream.readers is None for stream in manifest.streams):
         return "the manifest does not say who may read: give the streams `readers`"
+    if asked is Property.HANGING and not manifest.producers_complete:
+        return "not every producer was recorded, so that a transaction may be open that nobody knows of"
     if not evidence.asked:
         return NOTHING[asked]
     if not manifest.complete and asked in NEED_COMPLETE:
@@ -197,6 +204,9 @@ def tell_hindrance(asked: Property, manifest: Manifest, evidence: Evidence) -> s
 NEED_COMPLETE = frozenset(Property) - {Property.ONCE, Property.ONE_OFFSET, Property.READERS, Property.FINAL}
 """Properties that cannot be held in a recording that is not `complete`; `witnesses.ABSENCE` says why."""
 
+_OF_TRANSACTIONS = frozenset({Property.ABORTED, Property.WHOLE, Property.HANGING})
+"""Properties that can only be decided if transactions are recorded."""
+
 NOTHING: Mapping[Property, str] = {
     Property.DELIVERED: "no message was acknowledged, so that none could be lost",
     Property.PROCESSED: "no group committed an offset",
@@ -211,6 +221,10 @@ NOTHING: Mapping[Property, str] = {
         "read each partition to its end after the last transaction"
     ),
     Property.FENCED: "no two processes opened one transactional id",
+    Property.HANGING: (
+        "no partition was read to its end when every transaction in it was over: "
+        "end each transaction, then read each partition to its end"
+    ),
     Property.EXCLUSIVE: "no group has two members with an assignment",
     Property.FORWARD: "no commit followed another one, and no assignment with an offset followed a commit",
     Property.BOUNDED: (
@@ -228,6 +242,10 @@ UNDECIDED: Mapping[Property, str] = {
     Property.PROCESSED: (
         "groups that committed have no acknowledgement, or received messages of unknown producers: "
         "record when a message has been processed"
+    ),
+    Property.HANGING: (
+        "reads to the end were not followed by one that tells how long the log is: "
+        "record a read from its end to its end"
     ),
 }
 """What follows `N of M` if something could not be decided."""
@@ -257,6 +275,10 @@ _HELD: Mapping[Property, tuple[str, str]] = {
     Property.FENCED: (
         "transactional id had two processes, and none committed once it was fenced",
         "transactional ids had two processes, and none committed once it was fenced",
+    ),
+    Property.HANGING: (
+        "read to the end was not held up by a transaction",
+        "reads to the end were not held up by transactions",
     ),
     Property.EXCLUSIVE: (
         "group never assigned a partition to two members at a time",

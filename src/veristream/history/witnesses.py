@@ -60,6 +60,10 @@ KINDS: Mapping[str, tuple[str, str]] = {
         "cycles of transactions that read of each other",
     ),
     "zombie commit": ("commit of a fenced producer", "commits of fenced producers"),
+    "hanging transaction": (
+        "read to the end stopped before messages that were there, though no transaction was under way",
+        "reads to the end stopped before messages that were there, though no transaction was under way",
+    ),
     "overlapping assignment": (
         "assignment of a partition that another member held",
         "assignments of partitions that another member held",
@@ -96,6 +100,7 @@ KINDS_OF: Mapping[Property, tuple[str, ...]] = {
     Property.ABORTED: ("aborted read", "precommitted read"),
     Property.WHOLE: ("torn transaction", "G1c"),
     Property.FENCED: ("zombie commit",),
+    Property.HANGING: ("hanging transaction",),
     Property.EXCLUSIVE: ("overlapping assignment",),
     Property.FORWARD: ("lost commit", "backward commit"),
     Property.BOUNDED: ("overrun", "too many attempts"),
@@ -114,6 +119,7 @@ ABSENCE = frozenset(
         "unexpected",
         "precommitted read",
         "torn transaction",
+        "hanging transaction",
         "overlapping assignment",
         "overrun",
         "zombie commit",
@@ -157,6 +163,8 @@ EVENTS: Mapping[str, str] = {
         component, and from its end back the shortest path, of several the one that a breadth-first
         search finds that visits lower neighbours first. An edge that is both counts as *wr*.""",
     "zombie commit": "the first OK `OPEN` that fenced it, and the `INVOKE` and the OK of the `END_COMMIT`.",
+    "hanging transaction": """of the OK `SEND`s that show it the first at the lowest offset, the
+        `READ_TO_END`, and the first of those that tell that the log is longer.""",
     "overlapping assignment": """the first `ASSIGN` under which another one holds the partition, and the
         later one.""",
     "lost commit": "of the OK `COMMIT`s before with the highest offset the first, and the `ASSIGN`.",
@@ -246,6 +254,10 @@ def _tell_more(anomaly: Anomaly, events: tuple[Event, ...], names: _Names) -> st
             return f"transaction {anomaly.transaction} of {process} is {cycle}"
         case "zombie commit":
             return f"{process} committed as {group} after another process had fenced it"
+        case "hanging transaction":
+            at = (anomaly.process, anomaly.index)
+            end = next(event.offset for event in events if (event.process, event.index) == at)
+            return f"{process} could read {place} only to offset {end}, though no transaction was under way"
         case "overlapping assignment":
             return f"{process} was assigned {place} in {group} while another member held it"
         case "lost commit":

@@ -29,11 +29,19 @@ _QUEUE: Final = (
     Operation.CLOSE,
     Operation.OPEN,
 )
+_LENGTHS: Final = (
+    *[Operation.SEND] * 3,
+    *[Operation.READ_TO_END] * 10,
+    Operation.BEGIN,
+    *[Operation.END_COMMIT] * 6,
+)
 THEMES: Final = (
     _LOG,
     (*_LOG, *_TRANSACTIONS),
     (*_LOG, *_LOG, *_LOG, *[Operation.BEGIN] * 3, *[Operation.END_COMMIT] * 3, Operation.END_ABORT),
     (*_LOG, *_LOG, Operation.BEGIN, Operation.END_COMMIT),
+    _LENGTHS,
+    _LENGTHS,
     _GROUP,
     (*_SESSIONS, Operation.COMMIT, Operation.ASSIGN),
     _QUEUE,
@@ -247,7 +255,8 @@ class _Noise:
                 if not self._is_log(stream):
                     return {}
                 number = random.choice((0, 0, random.randrange(self._offsets)))
-                return {"number": number, "offset": random.randrange(self._offsets + 2)}
+                offset = random.randrange(self._offsets + 2)
+                return {"number": random.choice((number, offset)), "offset": offset}
             case Operation.CLOSE:
                 return dict(_NOWHERE)
 

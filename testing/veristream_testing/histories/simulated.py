@@ -19,6 +19,7 @@ from veristream_testing.histories.clients import (
 )
 from veristream_testing.histories.history import History
 from veristream_testing.histories.plants.catalogue import PLANTS
+from veristream_testing.histories.plants.sending import send
 
 
 def clean_history(seed: int, size: int = 10, redelivery: bool = False) -> History:
@@ -43,6 +44,8 @@ def random_history(
     _run(random, _sending(world, size))
     _run(random, [*_sending(world, size), *_transacting(world, size), *_reading(world, size)])
     _run(random, [PLANTS[plant](world) for plant in plants])
+    if random.random() < 0.5:
+        _settle(world)
     for group in sorted(world.under_way):
         world.finish(world.under_way[group], "aborted")
     _read_to_end(world)
@@ -96,6 +99,17 @@ def _reading(world: World, size: int) -> list[Client]:
     return clients
 
 
+def _settle(world: World) -> None:
+    """Commits a transaction in a log that has no others: whoever reads it to the end then, can."""
+    recorder, partition = world.recorder, world.reserve(EVENTS)
+    process, group = recorder.process("transactional"), recorder.group("id")
+    named = {"transaction": 0, "group": group, "epoch": world.open(group)}
+    recorder.call(process, Operation.OPEN, group=group, epoch=named["epoch"])
+    recorder.call(process, Operation.BEGIN, **named)
+    send(world, process, EVENTS, partition, transaction=0, epoch=named["epoch"])
+    recorder.call(process, Operation.END_COMMIT, **named)
+
+
 def _read_to_end(world: World) -> None:
     """Reads each partition of the logs from its beginning to its end."""
     recorder = world.recorder
@@ -105,9 +119,9 @@ def _read_to_end(world: World) -> None:
         for partition, log in enumerate(logs):
             while poll(world, process, stream, partition, position):
                 pass
-            recorder.call(
-                process, Operation.READ_TO_END, stream=stream, partition=partition, number=0, offset=log.end
-            )
+            of = {"stream": stream, "partition": partition}
+            recorder.call(process, Operation.READ_TO_END, **of, number=0, offset=log.end)
+            recorder.call(process, Operation.READ_TO_END, **of, number=log.end, offset=log.end)
         recorder.once(process, Operation.CLOSE)
 
 

@@ -50,7 +50,7 @@ def test_json(run: Any, tmp_path: Path) -> None:
     assert result["counts"] == {"lost write": 1}
     assert [one["operation"] for one in result["anomalies"][0]["operations"]] == ["send", "read to end"]
     everything = json.loads(run("audit", folder, "--json").stdout)
-    assert len(everything["results"]) == 14
+    assert len(everything["results"]) == 15
 
 
 def test_page(run: Any, tmp_path: Path) -> None:

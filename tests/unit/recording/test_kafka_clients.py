@@ -151,7 +151,13 @@ def test_a_simulated_cluster_is_recorded(tmp_path: Path) -> None:
     assert ok[20][2] == digest("text") == digest(b"text")
     assert dict(received)[b"event 3"] == (0, 3)
     ends = [each for each in of(events, Operation.READ_TO_END) if each.outcome is Outcome.OK]
-    assert sorted((each.partition, each.number, each.offset) for each in ends) == [(0, 0, 11), (1, 0, 10)]
+    # Each is read, and then it is told how long it is.
+    assert sorted((each.partition, each.number, each.offset) for each in ends) == [
+        (0, 0, 11),
+        (0, 11, 11),
+        (1, 0, 10),
+        (1, 10, 10),
+    ]
     assert [each.isolation for each in manifest.processes] == ["", "read_uncommitted"]
     assert [each.group for each in got] == [NONE] * 21
 

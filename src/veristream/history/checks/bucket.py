@@ -80,7 +80,7 @@ def _check(asked: Property, rows: Rows, table: Table) -> Part:
             return Part(_overruns(rows, table.context))
         case Property.FINAL:
             return Part(find_zombie_deliveries(table))
-        case Property.ABORTED | Property.WHOLE | Property.FENCED:
+        case Property.ABORTED | Property.WHOLE | Property.FENCED | Property.HANGING:
             return Part()
 
 

@@ -234,6 +234,7 @@ _MORE: Mapping[Property, tuple[str, ...]] = {
     Property.ABORTED: ("call", "transaction"),
     Property.WHOLE: ("call", "transaction"),
     Property.FENCED: (),
+    Property.HANGING: ("call", "transaction"),
     Property.EXCLUSIVE: ("group",),
     Property.FORWARD: ("call", "group"),
     Property.BOUNDED: ("call", "group", "attempt"),

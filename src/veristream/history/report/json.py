@@ -18,13 +18,17 @@ from veristream.history.verdicts import Anomaly, Judgement, Witness
 
 def render_audit(audit: Audit) -> str:
     """Renders the output of `veristream audit --json`."""
-    document = {
+    return json.dumps(document_of(audit), indent=2, ensure_ascii=False)
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """Returns an audit as a document."""
+    return {
         "history": audit.history,
         "source": audit.manifest.source,
         "events": audit.events,
         "results": [_result(one, audit) for one in audit.judgements],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _result(judgement: Judgement, audit: Audit) -> dict[str, Any]:

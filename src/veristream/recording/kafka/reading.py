@@ -65,7 +65,7 @@ class _Reading:
         self.calls: dict[int, Call] = {}
         self._reader = reader
         self._topic = topic
-        stream = recording.stream(topic)
+        stream = self._stream = recording.stream(topic)
         begins = {each: _bounds(reader, topic, each)[0] for each in partitions}
         self._wanted = {each: recording.acknowledged(stream, each) + 1 for each in partitions}
         for each, begin in begins.items():
@@ -99,7 +99,13 @@ class _Reading:
             )
 
     def _end(self, partition: int, offset: int) -> None:
-        self._reader.journal.ok(self.calls.pop(partition), offset=offset)
+        """Notes that all was read that may be, and how long the log is: more may be there."""
+        journal, call = self._reader.journal, self.calls.pop(partition)
+        journal.ok(call, offset=offset)
+        end = self._reader.log_end(self._topic, partition, ANSWER_S)
+        if end > 0:
+            place = {"stream": self._stream, "partition": partition}
+            journal.ok(journal.invoke(Operation.READ_TO_END, **place, number=end), offset=end)
 
     def _is_log_end(self, partition: int, end: int) -> bool:
         """Whether the reader is at the end of the log, and not before a transaction that is not over."""

@@ -37,6 +37,7 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "torn transaction": transactions.torn_transaction,
     "G1c": transactions.cycle,
     "zombie commit": transactions.zombie_commit,
+    "hanging transaction": transactions.hanging_transaction,
     "overlapping assignment": groups.overlapping_assignment,
     "lost commit": groups.lost_commit,
     "backward commit": groups.backward_commit,

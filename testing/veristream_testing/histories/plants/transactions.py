@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from veristream.history.events import Event, Operation
 from veristream.history.verdicts import Anomaly
-from veristream_testing.histories.broker import PAYMENTS, Client, Record, Transaction, World
-from veristream_testing.histories.plants.sending import begin_send, record_of
+from veristream_testing.histories.broker import EVENTS, PAYMENTS, Client, Record, Transaction, World
+from veristream_testing.histories.plants.sending import begin_send, record_of, send
 
 
 class _Sender:
@@ -140,3 +140,27 @@ def zombie_commit(world: World) -> Client:
     world.anomalies.add(
         Anomaly("zombie commit", group=sender.group, process=sender.process, index=commit.index)
     )
+
+
+def hanging_transaction(world: World) -> Client:
+    """A reader stops before a message that nobody holds back, since all transactions there are over.
+
+    That is seen only where no other producer may have a transaction under way.
+    """
+    partition, sender, log = world.reserve(EVENTS), _Sender(world), world.events
+    sender.begin()
+    sent = begin_send(world, sender.process, EVENTS, partition, transaction=0)
+    held = log[partition].append(record_of(sent))
+    world.recorder.end(sent, offset=held)
+    sender.commit()
+    yield
+    plain, _ = send(world, world.recorder.process("producer"), EVENTS, partition)
+    yield
+    reader = world.recorder.process("reader")
+    of = {"stream": EVENTS, "partition": partition}
+    read = world.recorder.call(reader, Operation.READ_TO_END, **of, number=0, offset=held + 1)
+    world.anomalies.add(
+        Anomaly("hanging transaction", stream=EVENTS, partition=partition, process=reader, index=read.index)
+    )
+    yield
+    world.recorder.call(reader, Operation.READ_TO_END, **of, number=plain + 1, offset=plain + 1)

@@ -42,6 +42,7 @@ def test_events_that_were_looked_at() -> None:
         Property.ABORTED: 4 + 2 + 2,
         Property.WHOLE: 4 + 2 + 2 + 2 + 2,
         Property.FENCED: 2 + 2 + 2,
+        Property.HANGING: 4 + 2 + 2 + 2,
         Property.EXCLUSIVE: 0,
         Property.FORWARD: 2,
         Property.BOUNDED: 1,

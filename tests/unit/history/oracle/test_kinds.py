@@ -231,6 +231,15 @@ CASES = [
         "b1 a4 a5",
     ),
     Case(
+        Property.HANGING,
+        "ao0 a[1 a>1@0 ax1 b>1@2 cE0-3 cE3-3",
+        "1 read to the end was not held up by a transaction",
+        "ao0 a[1 a>1@0 ax1 b>1@2 cE0-0 cE3-3",
+        "1 read to the end stopped before messages that were there, though no transaction was under way",
+        Anomaly("hanging transaction", stream=0, partition=0, process=2, index=1),
+        "a5 c1 c3",
+    ),
+    Case(
         Property.EXCLUSIVE,
         "aA0 bA0/1 aR bA0",
         "1 group never assigned a partition to two members at a time",

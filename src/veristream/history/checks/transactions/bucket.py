@@ -12,6 +12,7 @@ from veristream.history.checks.rows import Rows
 from veristream.history.checks.transactions.aborted import check_aborted
 from veristream.history.checks.transactions.cycles import Edges, Step, find_edges, show_step
 from veristream.history.checks.transactions.cycles import Shown as Shown
+from veristream.history.checks.transactions.hanging import check_hanging
 from veristream.history.checks.transactions.ledger import Ledger
 from veristream.history.checks.transactions.traced import has_transactions, trace
 from veristream.history.checks.transactions.whole import (
@@ -25,7 +26,7 @@ from veristream.history.events import NONE, Operation
 from veristream.history.properties import Property
 from veristream.history.reasons import Evidence, looks_at
 
-DECIDED = (Property.ABORTED, Property.WHOLE)
+DECIDED = (Property.ABORTED, Property.WHOLE, Property.HANGING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ def check_transactions(rows: Rows, context: Context, ledger: Ledger, asked: Sequ
     """Returns what the rows of a bucket show of the properties in `DECIDED`."""
     chosen = [each for each in DECIDED if each in asked]
     evidence = {each: Evidence(_operations(rows, context, each)) for each in chosen}
+    if Property.HANGING in evidence:
+        found = check_hanging(rows, context)
+        evidence[Property.HANGING] = replace(found, operations=evidence[Property.HANGING].operations)
     if not chosen or not has_transactions(rows, context):
         return Sent(evidence)
     traced = trace(rows, context, ledger)

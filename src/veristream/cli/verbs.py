@@ -20,6 +20,7 @@ VERBS = {
     "record": "history.record",
     "import": "history.importing",
     "audit": "history.audit",
+    "replay": "history.replay",
     "tour": "tour",
     "kabis": "kabis",
     "broker": "broker",

@@ -1,0 +1,79 @@
+"""What stands for an action of a model on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Expected = Literal["ok", "refused", "any"]
+"""What an answer or an outcome has to be, so that reality is still where the run is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The process calls its client.
+
+    With `sends`, this makes the client send a message of that kind, which stays at the proxy; in the model,
+    it is then in the variable `into`.
+    """
+
+    verb: str
+    sends: str = ""
+    into: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The client sends a message as part of a call that it began before; it stays at the proxy."""
+
+    sends: str
+    into: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """The message that the step takes from the variable `taken_from` goes on, and the broker answers."""
+
+    taken_from: str
+    answer: Expected = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The call that the process began ends."""
+
+    outcome: Expected = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Something happens to the broker, or time passes; the stage knows what the word means."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """Broker or client does it by itself: there is nothing to steer."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Nothing real stands for it, so that a run with it cannot be executed."""
+
+    why: str
+
+
+Counterpart = Call | Sent | Deliver | Return | Do | Itself | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A counterpart for steps in which the process's variables have these values before and after."""
+
+    counterpart: Counterpart
+    before: Mapping[str, object] = field(default_factory=dict)
+    after: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,111 @@
+"""The clients of a replay: each has a thread, in which its calls run one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillRunning
+from contextlib import suppress
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from veristream.recording.kafka.outcomes import error_of, name_of
+from veristream.recording.kafka.producer import RecordedProducer
+from veristream.recording.kafka.workloads import payload, produce
+from veristream.replay.course import Answer
+
+PATIENCE_S: Final = 30.0
+"""How long a call of librdkafka may take."""
+
+CLOSE_S: Final = 2.0
+
+
+class Client:
+    """A transactional producer that is called from outside and answers later.
+
+    One that is `prompt` waits for each message until it is delivered, since nobody holds it.
+    """
+
+    def __init__(self, producer: RecordedProducer, topic: str, *, prompt: bool) -> None:
+        self.producer = producer
+        self._topic = topic
+        self._prompt = prompt
+        self._sent = 0
+        self._in_transaction = False
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="replay")
+        self._running: Future[Answer] | None = None
+
+    def call(self, verb: str, partition: int) -> None:
+        """Begins a call; the one before has to be over, or to end soon."""
+        work = self._verb(verb, partition)
+        self._running = self._executor.submit(_outcome, work)
+
+    def wait_returned(self, seconds: float) -> Answer | None:
+        """Returns how the last call ended; None if it is still running after so long."""
+        assert self._running is not None, "a call returns only if there is one"
+        try:
+            return self._running.result(seconds)
+        except StillRunning:
+            return None
+
+    def close(self) -> None:
+        """Aborts what is open, and ends the client."""
+        if self._in_transaction:
+            self._executor.submit(_outcome, self._abort)
+        self._executor.submit(self.producer.close, CLOSE_S)
+        self._executor.shutdown(wait=True)
+
+    def _verb(self, verb: str, partition: int) -> Callable[[], None]:
+        match verb:
+            case "open":
+                return lambda: self.producer.init_transactions(PATIENCE_S)
+            case "begin":
+                return self._begin
+            case "send":
+                return lambda: self._send(partition)
+            case "commit":
+                return self._commit
+            case "abort":
+                return self._abort
+            case _:
+                raise AssertionError(f"a client of Kafka has no call `{verb}`")
+
+    def _begin(self) -> None:
+        self.producer.begin_transaction()
+        self._in_transaction = True
+
+    def _send(self, partition: int) -> None:
+        produce(self.producer, self._topic, payload(self._sent), partition)
+        self._sent += 1
+        self.producer.flush(PATIENCE_S) if self._prompt else self.producer.poll(0)
+
+    def _commit(self) -> None:
+        self.producer.commit_transaction(PATIENCE_S)
+        self._in_transaction = False
+
+    def _abort(self) -> None:
+        self.producer.abort_transaction(PATIENCE_S)
+        self._in_transaction = False
+
+
+VERBS: Final = ("open", "begin", "send", "commit", "abort")
+"""The calls of a client, as tables name them."""
+
+
+def _outcome(work: Callable[[], None]) -> Answer:
+    begin_s = time.monotonic()
+    error = ""
+    try:
+        work()
+    except KafkaException as failure:
+        error = name_of(error_of(failure))
+    return Answer(error, time.monotonic() - begin_s)
+
+
+def end_all(clients: list[Client]) -> None:
+    """Ends all clients, whatever state they are in."""
+    for each in clients:
+        with suppress(KafkaException):
+            each.close()

@@ -1,0 +1,1 @@
+"""Replays as text, JSON and pages."""

@@ -1,0 +1,51 @@
+"""A replay as a page: the model's run beside the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from veristream.history.report.html import show_audit
+from veristream.history.verdicts import Word
+from veristream.page import Markup, escape, fold, render_page, scroll, table, text
+from veristream.replay.outcome import Outcome, Replayed, explain, outcome
+from veristream.replay.report.words import show_label, tell_offsets, tell_step
+from veristream.report.sequence import draw_sequence
+from veristream.verdict import Trace
+
+CLASSES: dict[Outcome, str] = {
+    Outcome.REPRODUCED: "good",
+    Outcome.NOT_REPRODUCED: "open",
+    Outcome.NOT_EXECUTABLE: "open",
+}
+
+
+def render_replay(title: str, trace: Trace, replayed: Replayed) -> str:
+    """Renders the page that `veristream replay --html` writes."""
+    return render_page(f"Replay of {title}", *show_replay(trace, replayed))
+
+
+def show_replay(trace: Trace, replayed: Replayed) -> Iterator[Markup]:
+    """Yields the parts of a page about a replay, without its title."""
+    word = outcome(replayed.finding)
+    yield text("p", str(word), CLASSES[word])
+    yield text("p", f"{explain(replayed.finding)}.")
+    for one in replayed.offsets:
+        yield text("p", f"{tell_offsets(one)}.")
+    rows = [
+        (
+            escape(str(one.number)),
+            escape(one.process),
+            escape(show_label(one)),
+            escape(tell_step(replayed, one)),
+        )
+        for one in replayed.plan.steps
+    ]
+    yield fold(
+        "Step by step", table(("step", "process", "action", "what really happened"), rows, (0,), long=3)
+    )
+    yield fold("The run in the model", scroll(draw_sequence(trace)))
+    if replayed.audit is not None:
+        decided = tuple(one for one in replayed.audit.judgements if one.word is not Word.NOT_OBSERVABLE)
+        yield text("h3", "What really happened")
+        yield from show_audit(replace(replayed.audit, judgements=decided))

@@ -1,0 +1,254 @@
+"""Reads `replay.toml`: for each model of a folder that takes part, how its actions map to a real broker.
+
+[[table]]
+file = "transactions.py"
+broker = "kafka"
+
+[table.constants]       # what they are unless a run gives others
+KIP890 = 0
+
+[table.messages]        # variables with messages: the field with their sender, and what tells them apart
+writes = { sender = "sender", key = ["to", "transaction"] }
+
+[table.properties]      # the model's property, and the property of a history that is the same
+aborted_is_never_read = "aborted is never read"
+
+[table.actions]
+produce = { sends = "Produce", into = "writes" }
+append_write = { deliver = "writes" }
+receive_answer = [{ before = { phase = "ADDING" }, itself = "the client hides it" }, { returns = "ok" }]
+
+[[table.settings]]      # for runs of a model with these constants
+constants = { KIP890 = 0 }
+set = { "broker.transaction.partition.verification.enable" = "false" }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from veristream.errors import ModelError, suggest
+from veristream.history.properties import Property
+from veristream.replay.counterparts import (
+    Call,
+    Case,
+    Counterpart,
+    Deliver,
+    Do,
+    Expected,
+    Itself,
+    Missing,
+    Return,
+    Sent,
+)
+
+FILE_NAME: Final = "replay.toml"
+KINDS: Final = ("call", "sends", "deliver", "returns", "do", "itself", "missing")
+"""The keys that say what a counterpart is; `sends` may also belong to a call."""
+
+_MORE: Final = {
+    "call": {"sends", "into"},
+    "sends": {"into"},
+    "deliver": {"answer"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A variable that holds messages under way: records with a sender, told apart by some fields."""
+
+    sender: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Settings for runs of a model with these constants."""
+
+    constants: Mapping[str, int]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a model maps to a broker."""
+
+    file: str
+    broker: str
+    actions: Mapping[str, tuple[Case, ...]]
+    messages: Mapping[str, Messages] = field(default_factory=dict)
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)
+    chosen: tuple[Chosen, ...] = ()
+
+    def settings(self, constants: Mapping[str, int]) -> dict[str, str]:
+        """Returns the settings for a run with these constants; what stands later goes first."""
+        all_of_them = {**self.constants, **constants}
+        found: dict[str, str] = {}
+        for each in self.chosen:
+            if each.constants.items() <= all_of_them.items():
+                found.update(each.settings)
+        return found
+
+
+def find_table(model: Path, broker: str) -> Table:
+    """Returns the table beside a model; raises ModelError if there is none."""
+    path = model.parent / FILE_NAME
+    try:
+        content = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"{model} has no {FILE_NAME} beside it, so its actions mean nothing to a real broker",
+            hint="docs/replay.md says how to write one",
+        ) from error
+    tables = read_tables(content, str(path))
+    for each in tables:
+        if (each.file, each.broker) == (model.name, broker):
+            return each
+    known = ", ".join(f"{each.file} on {each.broker}" for each in tables)
+    raise ModelError(f"{path} has no table for {model.name} on {broker}", hint=f"it has {known}")
+
+
+def read_tables(content: str, name: str) -> tuple[Table, ...]:
+    """Reads all tables of a file; raises ModelError, with `name` for the file."""
+    try:
+        document = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"{name} is not TOML: {error}") from error
+    tables = document.get("table")
+    if not isinstance(tables, list) or set(document) != {"table"}:
+        raise ModelError(f"{name} has to consist of tables", hint="begin each with [[table]]")
+    return tuple(_Reader(name, number).read(each) for number, each in enumerate(tables, start=1))
+
+
+class _Reader:
+    """Reads one table; its errors say where."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self._where = f"{name}, table {number}"
+
+    def read(self, table: Mapping[str, Any]) -> Table:
+        known = {"file", "broker", "actions", "messages", "properties", "constants", "settings"}
+        self._only(table, known, "")
+        messages = {
+            variable: self._messages(variable, value)
+            for variable, value in self._map(table, "messages").items()
+        }
+        actions = {
+            action: self._cases(action, value, messages)
+            for action, value in self._map(table, "actions").items()
+        }
+        if not actions:
+            raise self._error("it has no actions")
+        return Table(
+            self._text(table, "file"),
+            self._text(table, "broker"),
+            actions,
+            messages,
+            {name: self._property(name, value) for name, value in self._map(table, "properties").items()},
+            self._numbers(table, "constants"),
+            tuple(self._chosen(each) for each in table.get("settings", [])),
+        )
+
+    def _cases(self, action: str, value: Any, messages: Mapping[str, Messages]) -> tuple[Case, ...]:
+        cases = value if isinstance(value, list) else [value]
+        return tuple(self._case(action, each, messages) for each in cases)
+
+    def _case(self, action: str, value: Any, messages: Mapping[str, Messages]) -> Case:
+        if not isinstance(value, dict):
+            raise self._error(f"{action} has to be a table such as {{ call = … }}")
+        kind = next((each for each in KINDS if each in value), None)
+        if kind is None:
+            raise self._error(f"{action} does not say what stands for it", f"one of {', '.join(KINDS)}")
+        self._only(value, {kind, "before", "after"} | _MORE.get(kind, set()), f"{action}: ")
+        variable = value.get("into") or (value["deliver"] if kind == "deliver" else "")
+        if variable and variable not in messages:
+            raise self._error(
+                f"{action}: `{variable}` is not among the messages", suggest(variable, messages, "")
+            )
+        counterpart = self._counterpart(action, kind, value)
+        return Case(counterpart, self._map(value, "before"), self._map(value, "after"))
+
+    def _counterpart(self, action: str, kind: str, value: Mapping[str, Any]) -> Counterpart:
+        word = self._text(value, kind)
+        sends, into = str(value.get("sends", "")), str(value.get("into", ""))
+        if bool(sends) != bool(into):
+            raise self._error(f"{action}: `sends` and `into` belong together")
+        match kind:
+            case "call":
+                return Call(word, sends, into)
+            case "sends":
+                return Sent(sends, into)
+            case "deliver":
+                return Deliver(word, self._expected(action, str(value.get("answer", "ok"))))
+            case "returns":
+                return Return(self._expected(action, word))
+            case "do":
+                return Do(word)
+            case "itself":
+                return Itself(word)
+            case _:
+                return Missing(word)
+
+    def _expected(self, action: str, word: str) -> Expected:
+        for known in get_args(Expected):
+            if word == known:
+                found: Expected = known
+                return found
+        raise self._error(f"{action}: `{word}` is no outcome", f"one of {', '.join(get_args(Expected))}")
+
+    def _messages(self, variable: str, value: Any) -> Messages:
+        if not isinstance(value, dict) or not isinstance(value.get("key"), list):
+            raise self._error(f"messages of {variable} need a sender and a key")
+        self._only(value, {"sender", "key"}, f"{variable}: ")
+        return Messages(self._text(value, "sender"), tuple(map(str, value["key"])))
+
+    def _property(self, name: str, value: Any) -> Property:
+        try:
+            return Property(value)
+        except ValueError as error:
+            known = [str(one) for one in Property]
+            hint = suggest(str(value), known, "see `veristream properties`")
+            raise self._error(f"{name}: `{value}` is no property of a history", hint) from error
+
+    def _chosen(self, value: Any) -> Chosen:
+        if not isinstance(value, dict):
+            raise self._error("settings have to be tables, such as [[table.settings]]")
+        self._only(value, {"constants", "set"}, "settings: ")
+        return Chosen(
+            self._numbers(value, "constants"),
+            {key: str(one) for key, one in self._map(value, "set").items()},
+        )
+
+    def _map(self, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        found = table.get(key, {})
+        if not isinstance(found, dict):
+            raise self._error(f"`{key}` has to be a table")
+        return found
+
+    def _numbers(self, table: Mapping[str, Any], key: str) -> dict[str, int]:
+        found = self._map(table, key)
+        for name, value in found.items():
+            if not isinstance(value, int):
+                raise self._error(f"`{name}` of {key} has to be a number")
+        return dict(found)
+
+    def _text(self, table: Mapping[str, Any], key: str) -> str:
+        found = table.get(key)
+        if not isinstance(found, str) or not found:
+            raise self._error(f"`{key}` has to be a text")
+        return found
+
+    def _only(self, table: Mapping[str, Any], known: set[str], what: str) -> None:
+        for key in table:
+            if key not in known:
+                raise self._error(
+                    f"{what}unknown key `{key}`", suggest(key, known, f"one of {', '.join(known)}")
+                )
+
+    def _error(self, message: str, hint: str = "") -> ModelError:
+        return ModelError(f"{self._where}: {message}", hint=hint)

@@ -1,0 +1,74 @@
+"""Finds the run to replay: a counterexample that a check finds now, or one that `check --json` printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from veristream import library
+from veristream.errors import ModelError, suggest
+from veristream.search.limits import Limits
+from veristream.verdict import Step, Trace, Violated, word
+
+JSON: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a model that refutes a property, and the constants that it was found with."""
+
+    model: Path
+    model_property: str
+    trace: Trace
+    constants: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_run(path: Path, name: str, constants: Mapping[str, int]) -> Run:
+    """Returns the run that refutes the property; raises ModelError if there is none."""
+    if path.suffix == JSON:
+        return _read(path, name, constants)
+    if not name:
+        raise ModelError("a replay needs one property", hint="name it with -p")
+    results = library.check(path, [name], constants=constants, limits=Limits(workers=1, reduction=False))
+    result = results[0]
+    verdict = result.verdict
+    if not isinstance(verdict, Violated) or verdict.trace is None:
+        raise ModelError(
+            f"{result.property} has no counterexample: it is {word(verdict)}",
+            hint="a run of a model with other constants can be replayed from the JSON of its check",
+        )
+    return Run(path, result.property, verdict.trace, constants)
+
+
+def _read(path: Path, name: str, constants: Mapping[str, int]) -> Run:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        model, results = Path(document["model"]), document["results"]
+        runs = {one["property"]: one["trace"] for one in results if one["trace"] is not None}
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"{path} does not exist", hint="make it with `veristream check MODEL --json`"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} is not what `veristream check --json` prints", hint="print a check into it once more"
+        ) from error
+    chosen = name or next(iter(runs), "")
+    if chosen not in runs:
+        what = f"no run of {name}" if name else "no run"
+        raise ModelError(
+            f"{path} has {what}", hint=suggest(name, runs, f"it has {', '.join(runs) or 'none'}")
+        )
+    if not model.exists():
+        raise ModelError(f"{path} is of {model}, which does not exist", hint="run this where the check ran")
+    return Run(model, chosen, Trace(tuple(_step(one, path) for one in runs[chosen])), constants)
+
+
+def _step(document: Any, path: Path) -> Step:
+    try:
+        return Step(document["action"], document["process"], document["state"], document.get("delay"))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"a step in {path} lacks its action, process or state") from error

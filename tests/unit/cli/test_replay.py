@@ -1,0 +1,77 @@
+"""`veristream replay`: what is wrong before a broker is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from veristream.cli.app import app
+from veristream.known import find_shipped
+
+MODEL = find_shipped() / "kafka_transactions" / "transactions.py"
+OTHER = find_shipped() / "peterson" / "peterson.net"
+
+
+def fail(*arguments: str) -> str:
+    """Returns the message of a call that ends with exit code 2."""
+    result = CliRunner().invoke(app, ["replay", *arguments])
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+def test_a_run_needs_a_property_that_is_violated() -> None:
+    assert "a replay needs one property" in fail(str(MODEL))
+    assert "the model has no property called nothing" in fail(str(MODEL), "-p", "nothing")
+    said = fail(str(MODEL), "-p", "no_hanging_transaction", "-D", "PRODUCERS=1", "-D", "VERIFY=1")
+    assert "no_hanging_transaction has no counterexample: it is holds" in said
+
+
+def test_a_model_needs_a_table_for_the_broker_and_the_property(tmp_path: Path) -> None:
+    small = ["-D", "PRODUCERS=1"]
+    said = fail(str(MODEL), "-p", "no_hanging_transaction", *small, "--on", "nsq")
+    assert "has no table for transactions.py on nsq" in said
+    copied = tmp_path / MODEL.name
+    copied.write_text(MODEL.read_text(encoding="utf-8"), encoding="utf-8")
+    assert "has no replay.toml beside it" in fail(str(copied), "-p", "no_hanging_transaction", *small)
+    said = fail(str(MODEL), "-p", "late_write_has_an_older_epoch", *small)
+    assert "no property of a history stands for late_write_has_an_older_epoch" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not what `veristream check --json` prints"),
+        ('{"model": "m.py"}', "is not what `veristream check --json` prints"),
+        ('{"model": "m.py", "results": [{"property": "p", "trace": null}]}', "has no run of p"),
+        ('{"model": "m.py", "results": [{"property": "p", "trace": []}]}', "m.py, which does not exist"),
+    ],
+)
+def test_a_file_that_is_no_run_is_an_error(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(content, encoding="utf-8")
+    assert message in fail(str(path), "-p", "p")
+
+
+def test_a_step_that_lacks_something_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    document = {"model": str(MODEL), "results": [{"property": "p", "trace": [{"action": None}]}]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert "lacks its action, process or state" in fail(str(path), "-p", "p")
+    assert "does not exist" in fail(str(tmp_path / "none.json"), "-p", "p")
+
+
+def test_a_run_that_cannot_be_executed_says_which_action_has_no_counterpart(tmp_path: Path) -> None:
+    arguments = ["-D", "PRODUCERS=1", "-D", "FAILOVERS=1", "-D", "TRANSACTIONS=1", "--json"]
+    made = CliRunner().invoke(app, ["check", str(MODEL), "-p", "failover_between_markers", *arguments])
+    path = tmp_path / "trace.json"
+    path.write_text(
+        made.stdout.replace("failover_between_markers", "no_hanging_transaction"), encoding="utf-8"
+    )
+    result = CliRunner().invoke(app, ["replay", str(path), "-p", "no_hanging_transaction", "--json"])
+    assert result.exit_code == 4, result.output
+    document = json.loads(result.stdout)
+    assert document["outcome"] == "not executable"
+    assert "time_out of Coordinator(0) has no counterpart" in document["reason"]

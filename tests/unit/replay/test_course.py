@@ -1,0 +1,142 @@
+"""Executing a plan: in the run's order, until its end or until reality leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.unit.replay.test_plan import RUN, state
+from tests.unit.replay.test_table import SMALL
+from veristream.history.properties import Property
+from veristream.history.verdicts import Judgement, Word
+from veristream.replay.course import Answer, Course, Held, execute
+from veristream.replay.outcome import NotReproduced, Outcome, Reproduced, conclude, explain, outcome
+from veristream.replay.plan import Plan, plan
+from veristream.replay.table import read_tables
+from veristream.verdict import Step, Trace
+
+(TABLE,) = read_tables(SMALL, "replay.toml")
+PLAN = plan(RUN, TABLE)
+REFUSED = Answer("INVALID_TXN_STATE")
+
+
+@dataclass
+class Scripted:
+    """A stage that answers as it is told, and notes what it is asked to do."""
+
+    held: bool = True
+    answer: Answer | None = REFUSED
+    returned: Answer | None = field(default_factory=lambda: Answer("", 0.25))
+    did: list[str] = field(default_factory=list)
+
+    def call(self, process: str, verb: str, arguments: Sequence[str]) -> None:
+        self.did.append(f"{process} {verb}{list(arguments)}")
+
+    def take_held(self, process: str, kind: str) -> Held | None:
+        self.did.append(f"{process} sends {kind}")
+        return Held(len(self.did), kind, f"{kind} {len(self.did)}") if self.held else None
+
+    def deliver(self, held: Held) -> Answer | None:
+        self.did.append(f"deliver {held.title}")
+        return self.answer
+
+    def wait_returned(self, process: str) -> Answer | None:
+        self.did.append(f"{process} returns")
+        return self.returned
+
+    def do(self, what: str, process: str, arguments: Sequence[str]) -> str:
+        self.did.append(what)
+        return ""
+
+    def explain(self) -> str:
+        return "nothing waits"
+
+
+def left(course: Course) -> tuple[int, str]:
+    assert course.left is not None
+    return course.left.step.number, course.left.instead
+
+
+def test_messages_are_delivered_as_the_run_says_and_not_as_they_came() -> None:
+    stage = Scripted()
+    course = execute(PLAN, stage)
+    assert stage.did == [
+        "P(0) open[]",
+        "P(0) sends InitProducerId",
+        "deliver InitProducerId 2",
+        "P(0) sends Produce",
+        "P(0) sends Produce",
+        "deliver Produce 5",
+        "P(0) returns",
+    ]
+    assert course.left is None
+    assert [one.how for one in course.done] == [
+        "InitProducerId 2 waits at the proxy",
+        "InitProducerId 2: refused with INVALID_TXN_STATE",
+        "hidden",
+        "Produce 4 waits at the proxy",
+        "Produce 5 waits at the proxy",
+        "Produce 5: refused with INVALID_TXN_STATE",
+        "the call returned after 0.2 s: ok",
+    ]
+
+
+def test_reality_leaves_the_run_where_something_else_happens() -> None:
+    assert left(execute(PLAN, Scripted(held=False))) == (
+        1,
+        "the client of P(0) sent no InitProducerId; nothing waits",
+    )
+    assert left(execute(PLAN, Scripted(answer=Answer("")))) == (
+        2,
+        "InitProducerId 2: ok, where the run has refused",
+    )
+    assert left(execute(PLAN, Scripted(answer=Answer(None)))) == (
+        2,
+        "InitProducerId 2: its outcome is not known, where the run has refused",
+    )
+    assert left(execute(PLAN, Scripted(answer=None))) == (
+        2,
+        "InitProducerId 2 had no answer; nothing waits",
+    )
+    assert left(execute(PLAN, Scripted(returned=None))) == (
+        7,
+        "the call of P(0) does not return; nothing waits",
+    )
+    course = execute(PLAN, Scripted(returned=None))
+    assert [one.step.number for one in course.done] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_message_that_no_client_sent_cannot_be_delivered() -> None:
+    run = Trace((Step(None, None, state("NEW", 7)), Step("take", "Broker(0)", state("NEW"))))
+    assert left(execute(plan(run, TABLE), Scripted())) == (
+        1,
+        "the message P(0) 7 was never sent; nothing waits",
+    )
+
+
+def test_without_steering_only_clients_do_what_the_run_says() -> None:
+    stage = Scripted(held=False, returned=REFUSED)
+    course = execute(PLAN, stage, steered=False)
+    assert stage.did == ["P(0) open[]", "P(0) returns"]
+    assert course.left is None
+    assert [one.how for one in course.done] == [
+        "open is called",
+        *["not steered"] * 5,
+        "the call returned after 0.0 s: refused with INVALID_TXN_STATE",
+    ]
+
+
+def test_only_a_run_that_was_taken_reproduces_what_the_audit_finds() -> None:
+    violated = Judgement(Property.ABORTED, Word.VIOLATED, "1 message was read", 9)
+    held = Judgement(Property.ABORTED, Word.HELD, "over 9 messages", 9)
+    whole, torn = execute(PLAN, Scripted()), execute(PLAN, Scripted(returned=None))
+    assert conclude(whole, violated) == Reproduced(violated)
+    assert explain(conclude(whole, violated)) == "aborted is never read: 1 message was read"
+    assert conclude(torn, violated) == NotReproduced(
+        PLAN.steps[-1], "the call of P(0) does not return; nothing waits", violated
+    )
+    assert explain(conclude(whole, held)) == (
+        "the broker took all steps, but aborted is never read is held: over 9 messages"
+    )
+    assert outcome(conclude(whole, held)) is Outcome.NOT_REPRODUCED
+    assert execute(Plan(()), Scripted()) == Course(())

@@ -1,0 +1,88 @@
+"""Plans: what has to be done for each step of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.replay.test_table import SMALL
+from veristream.errors import ModelError
+from veristream.replay.counterparts import Call, Deliver, Itself, Missing, Return, Sent
+from veristream.replay.plan import plan, split_label
+from veristream.replay.table import read_tables
+from veristream.verdict import Shown, Step, Trace
+
+(TABLE,) = read_tables(SMALL, "replay.toml")
+
+
+def state(phase: str, *numbers: int) -> dict[str, Shown]:
+    return {"P(0).phase": phase, "wire": [{"from": "P(0)", "number": each} for each in numbers]}
+
+
+RUN = Trace(
+    (
+        Step(None, None, state("NEW")),
+        Step("open", "P(0)", state("OPENING", 0)),
+        Step("take", "Broker(0)", state("ADDING")),
+        Step("hear", "P(0)", state("READY")),
+        Step("produce(1)", "P(0)", state("READY", 1)),
+        Step("produce(2)", "P(0)", state("READY", 1, 2)),
+        Step("take", "Broker(0)", state("READY", 1)),
+        Step("hear", "P(0)", state("READY", 1)),
+    )
+)
+
+
+def test_each_step_has_its_counterpart_and_its_message() -> None:
+    found = plan(RUN, TABLE)
+    assert [(one.number, one.action, one.arguments) for one in found.steps] == [
+        (1, "open", ()),
+        (2, "take", ()),
+        (3, "hear", ()),
+        (4, "produce", ("1",)),
+        (5, "produce", ("2",)),
+        (6, "take", ()),
+        (7, "hear", ()),
+    ]
+    assert [(one.counterpart, one.message) for one in found.steps] == [
+        (Call("open", "InitProducerId", "wire"), ("wire", "P(0)", "0")),
+        (Deliver("wire", "refused"), ("wire", "P(0)", "0")),
+        (Itself("hidden"), None),
+        (Sent("Produce", "wire"), ("wire", "P(0)", "1")),
+        (Sent("Produce", "wire"), ("wire", "P(0)", "2")),
+        (Deliver("wire", "refused"), ("wire", "P(0)", "2")),
+        (Return("any"), None),
+    ]
+    assert found.missing is None
+    assert found.processes == ("P(0)",)
+
+
+def test_a_step_without_a_counterpart_is_told() -> None:
+    found = plan(Trace((*RUN.steps, Step("fail(1, True)", "Broker(0)", state("READY", 1)))), TABLE)
+    assert found.missing is found.steps[-1]
+    assert found.steps[-1].counterpart == Missing("nobody fails")
+    assert found.steps[-1].title == "step 8, fail(1, True) of Broker(0)"
+
+
+def test_a_table_that_does_not_fit_the_run_is_an_error() -> None:
+    first = Step(None, None, state("NEW"))
+    for steps, message in [
+        ([Step("explode", "P(0)", state("NEW"))], "says nothing of its action explode"),
+        ([Step("produce(1)", "P(0)", state("NEW"))], "step 1 adds no messages"),
+        ([Step("produce(1)", "P(0)", state("NEW", 1, 2))], "step 1 adds 2 messages"),
+        ([Step("take", "P(0)", {"P(0).phase": "NEW"})], "`wire` is no collection of messages"),
+        ([Step("produce(1)", "P(0)", {"wire": [{"number": 1}]})], "lacks a field that the table names"),
+    ]:
+        with pytest.raises(ModelError) as caught:
+            plan(Trace((first, *steps)), TABLE)
+        assert message in caught.value.message
+
+
+def test_a_run_without_an_end_cannot_be_replayed() -> None:
+    with pytest.raises(ModelError, match="the run goes on for ever"):
+        plan(Trace(RUN.steps, loop=2), TABLE)
+
+
+def test_labels_are_split_into_names_and_arguments() -> None:
+    assert split_label("commit") == ("commit", ())
+    assert split_label("produce(1)") == ("produce", ("1",))
+    assert split_label("fail_over(1, True)") == ("fail_over", ("1", "True"))

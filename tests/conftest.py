@@ -1,5 +1,5 @@
-"""What all tests share: `--update`, the golden files that it rewrites, which tests one process runs and
-which ports it draws, that interrupts arrive, and that no property is judged by how long an example takes."""
+"""What all tests share: `--update`, the golden files that it rewrites, which tests one process runs,
+which ports it draws, that interrupts arrive, and that how long an example takes judges no property."""
 
 from __future__ import annotations
 

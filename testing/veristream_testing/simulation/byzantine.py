@@ -77,7 +77,7 @@ class Byzantine:
 
     def begin(self, height: int) -> list[Saying]:
         """Returns its proposals for a height that begins, if it is the first proposer there."""
-        is_first = self.committee.proposer(height, 0) == self.index and (height, 0) not in self.reached
+        is_first = self._proposes(height, 0) and (height, 0) not in self.reached
         if not is_first or self.strategy is ValidatorFault.SILENT:
             return []
         self.reached.add((height, 0))
@@ -96,7 +96,7 @@ class Byzantine:
             place = (message.height, number)
             if place not in self.reached:
                 self.reached.add(place)
-                if self.committee.proposer(*place) == self.index:
+                if self._proposes(*place):
                     yield from self._propose(*place)
         yield from self._vote_on(message)
 
@@ -109,7 +109,7 @@ class Byzantine:
         some = self._some()
         for receivers in (some, self._all() - some):
             value = self._make_value(height, number)
-            proposal = self._signed(Proposal(height, number, value, NO_ROUND, self.index))
+            proposal = self._signed(Proposal(height, number, value, NO_ROUND, self._position(height)))
             self.values.setdefault(height, {})[value.identifier] = value
             yield Saying(proposal, receivers)
             yield from self._vote_for(height, number, value.identifier, receivers)
@@ -120,13 +120,13 @@ class Byzantine:
             return None
         for place in sorted(place for place in self.prevotes if place[0] == height and place[1] < number):
             value = self.values[height].get(place[2])
-            own = self._signed(Vote(Step.PREVOTE, height, place[1], place[2], self.index))
-            signatures = self.prevotes[place] | {self.index: own.signature}
-            if value is not None and len(signatures) >= self.committee.quorum:
+            own = self._signed(Vote(Step.PREVOTE, height, place[1], place[2], self._position(height)))
+            signatures = self.prevotes[place] | {own.sender: own.signature}
+            if value is not None and len(signatures) >= self._committee(height).quorum:
                 proof = Certificate(
                     Step.PREVOTE, height, place[1], place[2], tuple(sorted(signatures.items()))
                 )
-                proposal = self._signed(Proposal(height, number, value, place[1], self.index))
+                proposal = self._signed(Proposal(height, number, value, place[1], own.sender))
                 return replace(proposal, proof=proof)
         return None
 
@@ -146,7 +146,7 @@ class Byzantine:
                 yield from self._vote_for(height, number, self.random.choice(choices), self._some())
             case ValidatorFault.OBSTRUCT:
                 for earlier in range(max(0, number - 2), number + 1):
-                    if self.committee.proposer(height, earlier) != self.index:
+                    if not self._proposes(height, earlier):
                         yield from self._vote_for(height, earlier, None, self._all())
             case ValidatorFault.FORGE if isinstance(message, Vote):
                 yield from self._forge(message)
@@ -158,17 +158,18 @@ class Byzantine:
         self, height: int, number: int, identifier: bytes | None, receivers: frozenset[int]
     ) -> Iterator[Saying]:
         for step in VOTING:
-            vote = self._signed(Vote(step, height, number, identifier, self.index))
+            vote = self._signed(Vote(step, height, number, identifier, self._position(height)))
             if vote not in self.said:
                 self.said.add(vote)
                 yield Saying(vote, receivers)
 
     def _forge(self, vote: Vote) -> Iterator[Saying]:
-        other = self.random.randrange(self.committee.size)
+        committee = self._committee(vote.height)
+        other = self.random.randrange(committee.size)
         yield Saying(replace(vote, sender=other, signature=FORGED), self._all())
         yield Saying(replace(vote, identifier=None), self._all())
         if vote.identifier is not None:
-            padded = tuple((index, vote.signature) for index in range(self.committee.quorum))
+            padded = tuple((index, vote.signature) for index in range(committee.quorum))
             certificate = Certificate(Step.PRECOMMIT, vote.height, vote.round, vote.identifier, padded)
             yield Saying(certificate, self._all())
             value = self.values[vote.height].get(vote.identifier)
@@ -182,6 +183,17 @@ class Byzantine:
 
     def _signed(self, message: SignedMessage) -> SignedMessage:
         return replace(message, signature=self.sign(sign_bytes(self.committee.chain, message)))
+
+    def _committee(self, height: int) -> Committee:
+        """Returns the committee of a height."""
+        return self.committee
+
+    def _position(self, height: int) -> int:
+        """Returns the position that it claims in the committee of a height."""
+        return self.index
+
+    def _proposes(self, height: int, number: int) -> bool:
+        return self._committee(height).proposer(height, number) == self._position(height)
 
     def _all(self) -> frozenset[int]:
         return frozenset(range(self.committee.size)) - {self.index}

@@ -17,6 +17,7 @@ from veristream.kabis.client.producer import outputs as producer_outputs
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.queue import NEVER_MS
 from veristream.kabis.client.pushes import Pushed, Settlement
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.blocks import CertifiedBlock
@@ -73,6 +74,16 @@ class Surroundings(Protocol):
         failed: Callable[[str], None],
     ) -> None:
         """Sends a request; calls exactly one of the last two arguments, unless the client crashes first."""
+
+    @property
+    def receipts_needed(self) -> int:
+        """How many storage receipts a batch needs now."""
+
+    def voters(self, client: Machine) -> Sequence[int]:
+        """Returns the validators that a client asks, by their positions."""
+
+    def followed(self, client: Machine, last: CertifiedHeader) -> None:
+        """The last block that a client has accepted is this one."""
 
     def open(self, client: Machine, follower: Follower, goal: int) -> int:
         """Returns the height at which a client opens; it may skip blocks before."""
@@ -162,7 +173,7 @@ class Client(Machine, Generic[Output]):
             self._goal = around.open(self, follower, self._goal)
             if follower.ledger.height > height:
                 self._start_if_caught_up()
-        validator = around.random.randrange(len(around.genesis.validators))
+        validator = around.random.choice(around.voters(self))
         height = follower.next_height
         around.ask(
             self,
@@ -188,6 +199,8 @@ class Client(Machine, Generic[Output]):
                     ) from error
                 self.false_blocks += 1
                 return
+            if self.decides.follower.last is not None:
+                self.around.followed(self, self.decides.follower.last)
         self._start_if_caught_up()
 
     def _start_if_caught_up(self) -> None:
@@ -329,6 +342,9 @@ class Producer(Client[producer_outputs.Output]):
         around.ask(self, party, partial(serve_store, around, store, wanted.data, self.name), heard, failed)
 
     def _submit(self, wanted: producer_outputs.Submit) -> None:
+        voters = self.around.voters(self)
+        validator = voters[wanted.validator % len(voters)]
+
         def heard(outcome: Outcome) -> None:
             if isinstance(outcome, Refused):
                 failed(str(outcome))
@@ -336,8 +352,8 @@ class Producer(Client[producer_outputs.Output]):
         def failed(why: str) -> None:
             self.feed(partial(self.decides.refused, wanted.place, wanted.digest, why))
 
-        serve = partial(self.around.serve_submit, wanted.validator, wanted.transaction)
-        self.around.ask(self, validator_name(wanted.validator), serve, heard, failed)
+        serve = partial(self.around.serve_submit, validator, wanted.transaction)
+        self.around.ask(self, validator_name(validator), serve, heard, failed)
 
     def _recover(self, wanted: producer_outputs.Recover) -> None:
         store, stream = self.around.stores[wanted.party], wanted.stream
@@ -445,7 +461,10 @@ class Consumer(Client[consumer_outputs.Output]):
 
         self.around.ask(self, wanted.party, serve, heard, lambda why: heard(None))
 
-    def _submit(self, validator: int, transaction: bytes) -> None:
+    def _submit(self, position: int, transaction: bytes) -> None:
+        voters = self.around.voters(self)
+        validator = voters[position % len(voters)]
+
         def heard(outcome: Outcome) -> None:
             """Ignores the answer; only a block determines the outcome."""
 

@@ -67,7 +67,7 @@ class Mallory(Machine):
     def _attack(self, batch: Batch) -> None:
         around, digest = self.around, batch.digest()
         receipts = self.receipts.setdefault(digest, {})
-        needed = around.genesis.receipts_needed
+        needed = around.receipts_needed
         if self.attack is Attack.IMPERSONATE:
             self._submit(batch, self._false_receipts(batch, needed))
         elif self.attack is Attack.PHANTOM:
@@ -101,7 +101,7 @@ class Mallory(Machine):
         def heard(outcome: Outcome) -> None:
             """Ignores the answer."""
 
-        for index in range(len(around.genesis.validators)):
+        for index in around.voters(self):
             if around.now_ms >= HEAL_MS or around.random.random() < 0.5:
                 serve = partial(around.serve_submit, index, transaction)
                 around.ask(self, validator_name(index), serve, heard, lambda why: None)

@@ -31,6 +31,7 @@ from veristream.kabis.ordering.messages import (
 )
 from veristream.kabis.ordering.outbox import Outbox, waits_for_records
 from veristream.kabis.ordering.peers import PeerMessage, decode_peer_message, encode_peer_message
+from veristream.kabis.ordering.seats import Me, Signers
 from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.ordering.tendermint import Durations
 from veristream.kabis.ordering.validator import (
@@ -44,6 +45,7 @@ from veristream.kabis.ordering.validator import (
 )
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.protocol.transactions import VoteConflict, decode_transaction
 from veristream_testing.simulation.byzantine import Byzantine
@@ -181,8 +183,12 @@ class Simulation(HostWorld[Host]):
 
     def _make_validator(self, index: int, store: BlockStore, records: Disk) -> ValidatorCore:
         ledger = store.open(self.genesis, check_signature)
-        memory, signer = recover(records.recover()), key_of(f"v{index}")
-        return ValidatorCore(index, signer, ledger, store.load, memory, self.settings, check_signature)
+        memory, (me, signers) = recover(records.recover()), self._identify(index)
+        return ValidatorCore(me, signers, ledger, store.load, memory, self.settings, check_signature)
+
+    def _identify(self, index: int) -> tuple[Me, Signers]:
+        """Returns who a validator is, and its keys."""
+        return index, key_of(f"v{index}")
 
     def _make_liar(self, index: int, strategy: ValidatorFault) -> Liar:
         random = Random(f"liar/{self.scenario.seed}/{index}")
@@ -313,11 +319,16 @@ class Simulation(HostWorld[Host]):
     def _post(self, host: Host, send: Send) -> None:
         message = decode_peer_message(encode_peer_message(send.message))
         for other in self.hosts.values():
-            if other is not host and send.receiver in (None, other.index):
+            is_meant = other is not host and send.receiver in (None, other.index)
+            if is_meant and self._is_linked(host, other):
                 self._carry(host.number, other, message)
         if send.receiver is None and isinstance(message, Proposal | Vote):
             for liar in self.byzantine.values():
                 self.send_to_liar(self._hearer(liar, message))
+
+    def _is_linked(self, host: Host, other: Host) -> bool:
+        """Whether two hosts know each other as validators."""
+        return True
 
     def _hearer(self, liar: Liar, message: Signed) -> Callable[[], None]:
         def hear() -> None:
@@ -364,7 +375,7 @@ class Simulation(HostWorld[Host]):
             raise ViolationError(f"agreement: host {host.number} decides another block at height {height}")
         certificate = to_commit_certificate(committed.commit.certificate)
         try:  # like a client
-            certificate.verify(CHAIN, self.genesis.validator_keys, check_signature)
+            certificate.verify(CHAIN, self.members_at(height).validator_keys, check_signature)
         except CertificateError as error:
             raise ViolationError(f"certificate: {error}") from error
         if (certificate.height, certificate.block_id) != (height, block.block_id()):
@@ -372,25 +383,34 @@ class Simulation(HostWorld[Host]):
         for encoded in block.transactions:
             self._check_transaction(encoded, height)
 
+    def members_at(self, height: int) -> Members:
+        """Returns the members in force at a height, as far as blocks are decided."""
+        return self.genesis.members
+
     def _check_transaction(self, encoded: bytes, height: int) -> None:
         if self._decided.setdefault(encoded, height) != height:
             raise ViolationError(f"integrity: a transaction is decided at height {height} once more")
         if encoded in self.transactions:
             return
         evidence = decode_transaction(encoded)
-        if not isinstance(evidence, VoteConflict) or evidence.first.validator not in self.liars:
+        if not isinstance(evidence, VoteConflict) or self._convicts(evidence) not in self.liars:
             raise ViolationError(f"validity: nobody submitted {evidence}")
+
+    def _convicts(self, evidence: VoteConflict) -> int:
+        """Returns the validator that contradicted itself."""
+        return self.validator_at(evidence.first.validator, evidence.first.height)
 
     def _check_accused(self, host: Host, accused: Accused) -> None:
         if host.index in self.liars:
             return
         self.accused += 1
         first = accused.conflict.first
-        if first.sender not in self.liars:
-            raise ViolationError(f"accountability: {first.sender} is accused")
+        named = self.validator_at(first.sender, first.height)
+        if named not in self.liars:
+            raise ViolationError(f"accountability: {named} is accused")
         # Before the network heals, all that know of the conflict may crash.
         if isinstance(first, Vote) and self.now_ms >= HEAL_MS:
-            self._owed.add(f"v{first.sender}")
+            self._owed.add(f"v{named}")
 
     def _is_complete(self) -> bool:
         return len(self._decided) >= len(self.transactions) and not self._missing()

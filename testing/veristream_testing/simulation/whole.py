@@ -13,7 +13,7 @@ including an equivocating producer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.cluster.faults import StorageFault
+from veristream.kabis.ledger.certified import CertifiedHeader
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ordering.store import PrunedError
 from veristream.kabis.ordering.validator import Committed
@@ -175,11 +176,19 @@ class Whole(Simulation):
 
         def arrive() -> None:
             store = self.stores.get(target)
-            if store is None or (store.up and store.lie is not StorageFault.SILENT):
+            if store is None:
+                is_reached = self._reaches(client, target)
+            else:
+                is_reached = store.up and store.lie is not StorageFault.SILENT
+            if is_reached:
                 serve(reply)
 
         self._bring(client.name, target, arrive)
         self.at(self.now_ms + CALL_TIMEOUT_MS, lambda: settle(partial(failed, "no answer")))
+
+    def _reaches(self, client: Machine, validator: str) -> bool:
+        """Whether a client knows the key under which a validator listens."""
+        return True
 
     def _bring(self, sender: str, receiver: str, act: Callable[[], None]) -> None:
         """Delivers a message between two machines."""
@@ -202,6 +211,18 @@ class Whole(Simulation):
 
     def stuck(self, client: Machine, follower: Follower) -> None:
         """A client that is open does not get its next block; here it does with the next validator."""
+
+    def followed(self, client: Machine, last: CertifiedHeader) -> None:
+        """The last block that a client has accepted is this one."""
+
+    @property
+    def receipts_needed(self) -> int:
+        """How many storage receipts a batch needs now."""
+        return self.genesis.receipts_needed
+
+    def voters(self, client: Machine) -> Sequence[int]:
+        """Returns the validators that a client asks."""
+        return range(len(self.genesis.validators))
 
     # Validators as seen by clients
 
@@ -266,8 +287,8 @@ class Whole(Simulation):
         if self._decided.setdefault(encoded, height) != height:
             raise ViolationError(f"integrity: a transaction is decided at height {height} once more")
         match decode_transaction(encoded):
-            case VoteConflict(first):
-                named = f"v{first.validator}"
+            case VoteConflict() as conflict:
+                named = f"v{self._convicts(conflict)}"
             case BatchConflict(signed):
                 named = signed.header.producer
             case transaction:

@@ -89,17 +89,29 @@ class World:
         for fault in self.scenario.faults:
             if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
                 continue
-            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
+            if isinstance(fault, Partition) and _group(fault, sender) != _group(fault, receiver):
                 return True
             if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
                 return fault.receiver in (None, receiver)
         return False
 
+    # Positions, by which messages name validators
+
+    def position_of(self, index: int, height: int) -> int | None:
+        """Returns the position of a validator among those of a height; None if it is not one of them."""
+        return index
+
+    def validator_at(self, position: int, height: int) -> int:
+        """Returns the validator at a position among those of a height."""
+        return position
+
     # Consistency
 
     def check_consistent(self, number: int, index: int, message: PeerMessage) -> None:
         """Checks that a correct validator never signs two statements for one step, even after restarts."""
-        if not isinstance(message, Proposal | Vote) or message.sender != index or index in self.liars:
+        if not isinstance(message, Proposal | Vote) or index in self.liars:
+            return
+        if message.sender != self.position_of(index, message.height):
             return
         place = (index, message.height, message.round, SignedOnce(message).step)
         said = statement_of(message)
@@ -111,6 +123,11 @@ class World:
 def statement_of(message: Signed) -> object:
     """Returns the content of a message without its signer."""
     return message.statement if isinstance(message, Proposal) else message.identifier
+
+
+def _group(partition: Partition, host: int) -> int:
+    """Returns the side of a host; those that come later are on the side of an earlier one."""
+    return partition.groups[host % len(partition.groups)]
 
 
 def _step_of(message: PeerMessage) -> Step | None:

@@ -1,1 +1,1 @@
-"""Simulates the upkeep of a chain: snapshots, pruning, joining, upgrades, settings, quotas and rights."""
+"""Simulates the upkeep of a chain: snapshots, pruning, joining, upgrades, settings, rights, members."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
+from veristream.kabis.ledger.membership import find_new_keys
 from veristream.kabis.protocol.actions import (
     Action,
     Grant,
@@ -16,17 +17,19 @@ from veristream.kabis.protocol.actions import (
     Retention,
     Revoke,
     Rule,
+    SetMembers,
     SetQuota,
     SetRetention,
     Upgrade,
 )
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.members import Members
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.protocol.transactions import Author, sign_action
-from veristream_testing.simulation.chain import CHAIN, key_of
+from veristream.kabis.protocol.transactions import Author, prove_membership, sign_action
+from veristream_testing.simulation.chain import CHAIN, Key, key_of
 from veristream_testing.simulation.clients import (
     TOPIC,
     Machine,
@@ -34,7 +37,8 @@ from veristream_testing.simulation.clients import (
     serve_store,
     validator_name,
 )
-from veristream_testing.simulation.upkeep.plan import Order
+from veristream_testing.simulation.upkeep.plan import Agendum, Order
+from veristream_testing.simulation.upkeep.turns import Turn, faults_of
 from veristream_testing.simulation.world import ViolationError
 
 ADMIN, STEADY, GREEDY = "admin0", "steady", "greedy"
@@ -54,6 +58,12 @@ class Chain(Surroundings, Protocol):
 
     def top(self) -> int:
         """Returns the height of the last decided block."""
+
+    def prepare(self, turn: Turn) -> Members:
+        """Returns the next members, after the machines of newcomers and next keys are prepared."""
+
+    def members_at(self, height: int) -> Members:
+        """Returns the members in force at a height."""
 
 
 class Actor(Machine):
@@ -80,8 +90,8 @@ class Actor(Machine):
         def heard(outcome: Outcome) -> None:
             """Ignores the answer; only a block determines the outcome."""
 
-        genesis = self.around.genesis
-        for index in self.around.random.sample(range(len(genesis.validators)), genesis.faults + 1):
+        voters = self.around.voters(self)
+        for index in self.around.random.sample(voters, faults_of(len(voters)) + 1):
             for transaction in transactions:
                 serve = partial(self.around.serve_submit, index, transaction)
                 self.around.ask(self, validator_name(index), serve, heard, lambda why: None)
@@ -90,10 +100,11 @@ class Actor(Machine):
 class Admin(Actor):
     """Orders one thing after the other, each until it is decided."""
 
-    def __init__(self, chain: Chain, topic: bytes, version: int, orders: tuple[Order, ...]) -> None:
+    def __init__(self, chain: Chain, topic: bytes, agenda: Sequence[Agendum]) -> None:
         super().__init__(chain, ADMIN, number=1)
         self._topic = topic
-        self.waiting = ([None] if version == 1 else []) + list(orders)
+        self.waiting = list(agenda)
+        self._next_members: Members | None = None
         self._sent = {topic}
         self._passed = 0  # the height at which a planned upgrade is too late
 
@@ -110,6 +121,7 @@ class Admin(Actor):
         if any(map(self.chain.is_decided, self._sent)):
             if self._topic not in self._sent:
                 del self.waiting[0]
+                self._next_members = None
             self._sent.clear()
             self.number += 1
         if not self.waiting and not self._sent:
@@ -119,10 +131,23 @@ class Admin(Actor):
         self.submit(sorted(self._sent))
         self.later(ADMIN_MS, self._go_on)
 
-    def _make(self, order: Order | None) -> Action:
+    def _change(self, turn: Turn) -> Action:
+        """Returns the change, with the signatures of new keys."""
+        if self._next_members is None:
+            self._next_members = self.chain.prepare(turn)
+        after, top = self._next_members, self.chain.top()
+        height = top + 1 + turn.ahead + self.around.random.choice((0, 2, 3))
+        self._passed = height - 1
+        new = find_new_keys(self.chain.members_at(top + 1), after)
+        proofs = [prove_membership(CHAIN, role, party.name, Key(party.public)) for role, party in new]
+        return SetMembers(after, height, tuple(sorted(proofs, key=lambda each: each.place)))
+
+    def _make(self, order: Agendum) -> Action:
         self._passed = 0
         draw = self.around.random.choice
         match order:
+            case Turn():
+                return self._change(order)
             case None:
                 self._passed = self.chain.top() + draw((3, 4, 6))
                 return Upgrade(2, self._passed)

@@ -9,13 +9,16 @@ from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.ledger.leaves import decode_leaf, encode_leaf
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.snapshot import Chunk, Manifest
+from veristream.kabis.ledger.succession import Handover
 from veristream.kabis.ledger.trie import Leaf, hash_leaf, place_of, root_of, update
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.ordering.store import BlockStore, PrunedError
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Party
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, vote_bytes
 from veristream.kabis.wire.connection import RequestError
@@ -49,6 +52,13 @@ class Source(Protocol):
     def offered(self) -> Offered | None:
         """Returns its newest snapshot."""
 
+    def handovers(self) -> tuple[Handover, ...]:
+        """Returns the changes of the members that it tells."""
+
+
+Reach = Callable[[Party, bool], Source | None]
+"""Returns whoever listens at the address of a party, if that has the party's key, or if any key will do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -60,21 +70,21 @@ class Claim:
 class Asking(Validators):
     """Asks those validators that can be reached; no time passes meanwhile."""
 
-    def __init__(
-        self, genesis: Genesis, random: Random, reach: Callable[[int], Source | None], leave_out: int = -1
-    ) -> None:
+    def __init__(self, genesis: Genesis, random: Random, reach: Reach, without: str = "") -> None:
         super().__init__(genesis)
         self._verify = check_signature  # type: ignore[assignment]
         self._random = random
         self._reach = reach
-        self._left_out = leave_out
+        self._without = without
         self._shown: dict[int, Offered] = {}
 
     def _source(self, validator: int) -> Source:
-        source = None if validator == self._left_out else self._reach(validator)
-        if source is None:
-            raise TimeoutError(f"v{validator} does not answer")
-        return source
+        party = self.members.validators[validator]
+        for public in self.keys_of(party) if party.name != self._without else ():
+            source = self._reach(replace(party, public=public), False)
+            if source is not None:
+                return source
+        raise TimeoutError(f"{party.name} does not answer")
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
         """Nobody who joins submits anything."""
@@ -95,7 +105,7 @@ class Asking(Validators):
             yield certified
 
     async def _read_some(self, first: int, last: int, wait_ms: int) -> list[CertifiedBlock]:
-        """Reads from whoever returns something good first, in random order."""
+        """Reads from whoever returns something good first, in random order; then learns who there is."""
         for validator in self._shuffled():
             good: list[CertifiedBlock] = []
             try:
@@ -105,7 +115,16 @@ class Asking(Validators):
                 pass
             if good:
                 return good
+        if await self.learn():
+            return await self._read_some(first, last, wait_ms)
         return []
+
+    async def _handovers_of(self, validator: int) -> Sequence[Handover]:
+        return self._source(validator).handovers()
+
+    async def _handovers_of_anyone(self) -> Sequence[Sequence[Handover]]:
+        sources = [self._reach(party, True) for party in self.members.validators]
+        return [source.handovers() for source in sources if source is not None]
 
     async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
         """Asks one after the other, in random order, so that a seed determines who answers first."""
@@ -141,7 +160,7 @@ class Asking(Validators):
         """Does nothing."""
 
     def _shuffled(self) -> list[int]:
-        numbers = list(range(len(self._genesis.validators)))
+        numbers = list(range(len(self.members.validators)))
         self._random.shuffle(numbers)
         return numbers
 
@@ -152,6 +171,11 @@ class Honest:
 
     store: BlockStore
     published: int
+    ledger: Ledger
+
+    def handovers(self) -> tuple[Handover, ...]:
+        """Returns all changes of the members that it knows."""
+        return self.ledger.succession.handovers
 
     def height(self) -> int:
         """Returns the height of its ledger."""
@@ -193,6 +217,12 @@ class Liar:
         height = 0 if honest is None else honest.height()
         return self.random.choice((0, height // 2, height, height + 1000))
 
+    def handovers(self) -> tuple[Handover, ...]:
+        """Returns some of the changes."""
+        honest = self.known()
+        true = () if honest is None else honest.handovers()
+        return true[: self.random.randint(0, len(true))]
+
     def blocks(self, first: int, last: int) -> list[CertifiedBlock]:
         """Returns none."""
         raise RequestError("ask somebody else")
@@ -208,12 +238,12 @@ class Liar:
         manifest = Manifest.decode(true.manifest)
         match self.lie:
             case SnapshotLie.FORGE_LEAVES:
-                return Offered(true.manifest, _to_chunks(_change(_leaves(true.chunks))))
+                return Offered(true.manifest, to_chunks(change(leaves_of(true.chunks))))
             case SnapshotLie.FORGE_VOTES:
-                leaves = _change(_leaves(true.chunks))
-                return Offered(self._forge(manifest, leaves).encode(), _to_chunks(leaves))
+                leaves = change(leaves_of(true.chunks))
+                return Offered(self._forge(manifest, leaves).encode(), to_chunks(leaves))
             case SnapshotLie.TRUNCATE:
-                return Offered(true.manifest, _to_chunks(_leaves(true.chunks)[:-1]))
+                return Offered(true.manifest, to_chunks(leaves_of(true.chunks)[:-1]))
             case SnapshotLie.STALE:
                 return self.oldest
             case SnapshotLie.BOAST:
@@ -235,11 +265,12 @@ class Liar:
         return replace(manifest, header=header, following=certified, leaves=len(leaves))
 
 
-def _leaves(chunks: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+def leaves_of(chunks: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """Returns the leaves in chunks, encoded."""
     return [leaf for chunk in chunks for leaf in Chunk.decode(chunk).leaves]
 
 
-def _change(leaves: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def change(leaves: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Changes one account: its owner could use a number again."""
 
     def changed() -> Iterator[tuple[bytes, bytes]]:
@@ -255,5 +286,6 @@ def _change(leaves: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return list(changed())
 
 
-def _to_chunks(leaves: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+def to_chunks(leaves: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    """Returns one chunk with the leaves."""
     return (Chunk(0, tuple(leaves)).encode(),)

@@ -14,13 +14,16 @@ from veristream.kabis.protocol import actions
 from veristream.kabis.protocol.actions import Quota, Retention, Right
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.members import Members, Memberships
 from veristream.kabis.protocol.transactions import Signed, Submit, decode_transaction
 from veristream_testing.simulation.world import ViolationError
 
 RELEASED_MAX = 16
 """How many batches one admission releases at most."""
 
-_OF_VERSION_2 = actions.SetRetention | actions.Grant | actions.Revoke | actions.SetQuota
+_OF_VERSION_2 = (
+    actions.SetRetention | actions.Grant | actions.Revoke | actions.SetQuota | actions.SetMembers
+)
 
 
 @dataclass(slots=True)
@@ -50,6 +53,7 @@ class Oracle:
         self._batches: defaultdict[tuple[str, int], _Batches] = defaultdict(_Batches)
         self._rules: defaultdict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
         self._guarded: dict[str, int] = {}
+        self.memberships = Memberships(genesis.members)
 
     def version_after(self) -> int:
         """Returns the version that is in force for the next block."""
@@ -63,6 +67,8 @@ class Oracle:
         assert height == self.height + 1, "blocks are judged in their order"
         if self._next is not None and self._next[1] == height:
             self._version, self._next, self.upgraded = self._next[0], None, height
+        if self.memberships.at(height).index_of(block.header.proposer) is None:
+            raise ViolationError(f"members: block {height} is of {block.header.proposer}, who has no seat")
         turns: Counter[str] = Counter()
         for encoded in block.transactions:
             match decode_transaction(encoded):
@@ -83,6 +89,8 @@ class Oracle:
         if ledger.protocol.version != self.version_after():
             found, wanted = ledger.protocol.version, self.version_after()
             raise ViolationError(f"upgrade: version {found} after block {self.height}, and not {wanted}")
+        if ledger.memberships.changes != self.memberships.changes:
+            raise ViolationError(f"members: others in force after block {self.height} than were ordered")
         for (topic, partition), batches in self._batches.items():
             oldest, wanted = ledger.partition(topic, partition).oldest, batches.kept[0][0]
             if oldest != wanted:
@@ -127,6 +135,8 @@ class Oracle:
         if isinstance(action, _OF_VERSION_2) and self._version < 2:
             raise ViolationError(f"upgrade: block {height} of version 1 has {action}")
         match action:
+            case actions.SetMembers(members, at):
+                self._change(members, at, height)
             case actions.Upgrade(version, at):
                 self._next = (version, at)
             case actions.SetQuota(quota):
@@ -142,6 +152,14 @@ class Oracle:
                 self._join(height, name, group, topics)
             case _:
                 pass
+
+    def _change(self, members: Members, at: int, height: int) -> None:
+        begun = max((begin for begin, _ in self.memberships.changes), default=0)
+        if begun > height or at < height + 2 or members.find_problem():
+            raise ViolationError(
+                f"members: block {height} sets {members} from {at} on, others from {begun}"
+            )
+        self.memberships = self.memberships.changed(at, members)
 
     def _join(self, height: int, name: str, group: str, topics: tuple[str, ...]) -> None:
         if not self.may_join(height, name, group):

@@ -9,6 +9,7 @@ from random import Random
 
 from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario, simplify
 from veristream_testing.simulation.trouble import CONSUMERS, PRODUCERS, Cut, Trouble, draw_trouble
+from veristream_testing.simulation.upkeep.turns import Turn, draw_turns, faults_of, sizes_of
 
 
 class SnapshotLie(Enum):
@@ -61,6 +62,8 @@ class Absence:
 
 
 Mishap = Decay | Loss | Absence
+Agendum = Order | Turn | None
+"""What an admin orders; None is the upgrade of an old chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,25 @@ class Plan:
     lies: tuple[tuple[int, SnapshotLie], ...]
     orders: tuple[Order, ...]
     mishaps: tuple[Mishap, ...]
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def agenda(self) -> list[Agendum]:
+        """What the admin orders, one after the other."""
+        agenda: list[Agendum] = [*self.orders]
+        for turn in reversed(self.turns):
+            agenda.insert(turn.place, turn)
+        return agenda if self.version > 1 else [None, *agenda]
+
+    @property
+    def faults_least(self) -> int:
+        """The least F of all sets of validators."""
+        return faults_of(min(sizes_of(self.trouble.validators, self.turns)))
+
+    @property
+    def faults_most(self) -> int:
+        """The greatest F of all sets of validators."""
+        return faults_of(max(sizes_of(self.trouble.validators, self.turns)))
 
     @property
     def seed(self) -> int:
@@ -88,7 +110,8 @@ class Plan:
         kept = f"snapshots every {self.every_blocks} blocks, {self.keep_blocks} kept, gap {self.gap}"
         return (
             f"{self.trouble}\nversion {self.version}; {kept}; snapshots: {lies or 'honest'}; "
-            f"orders: {orders or 'none'}; {mishaps or 'no mishap'}"
+            f"orders: {orders or 'none'}; {mishaps or 'no mishap'}; "
+            f"validators: {'; '.join(map(str, self.turns)) or 'the same'}"
         )
 
 
@@ -130,8 +153,11 @@ def draw_plan(seed: int) -> Plan:
         orders[place] = order
     if Order.DISMISS in orders and Order.ADMIT not in orders:
         orders.remove(Order.DISMISS)  # nobody is dismissed who was not admitted
+    spare = sum(isinstance(mishap, Loss) for mishap in mishaps)
+    turns = tuple(draw_turns(random, scenario, spare=spare, orders=len(orders)))
+    least = faults_of(min(sizes_of(scenario, turns)))
     return Plan(
-        trouble=replace(trouble, validators=scenario),
+        trouble=replace(trouble, validators=scenario, storage=trouble.storage[:least]),
         version=random.choice((1, 2, 2)),
         every_blocks=random.choice((2, 3, 5)),
         keep_blocks=random.choice((1, 2, 4)),
@@ -139,12 +165,16 @@ def draw_plan(seed: int) -> Plan:
         lies=tuple((index, random.choice(tuple(SnapshotLie))) for index, _ in scenario.byzantine),
         orders=tuple(orders),
         mishaps=tuple(mishaps),
+        turns=turns,
     )
 
 
 def simplify_plan(plan: Plan) -> Iterator[Plan]:
     """Yields plans with one thing less, largest reductions first."""
     trouble = plan.trouble
+    if plan.turns:
+        yield replace(plan, turns=())
+        yield replace(plan, turns=plan.turns[:-1])
     if plan.mishaps:
         yield replace(plan, mishaps=())
     if trouble.falls or trouble.cuts:

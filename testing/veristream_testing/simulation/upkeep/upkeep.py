@@ -4,37 +4,32 @@ In addition to the faults of the whole system: validators take snapshots and pru
 `BlockStore` decides, with real files; those whose blocks are pruned everywhere, whose snapshot rots or who
 lost their disk join again by the snapshot of another, and some of the others lie; clients and storage
 parties begin with a snapshot; chains of version 1 are upgraded; an admin orders retention, quotas and
-rights, and a client breaks all of them.
+rights, and a client breaks all of them. The validators change (`moving`), and somebody has the keys of
+former ones (`former`).
 
 Checked in addition: who begins with a snapshot has the state that was decided (snapshot); who restarts can
-restore what it has (durability); no client opens before its checkpoint (checkpoint); every decided block
-and the ledgers after it are as the `Oracle` says (upgrade, quota, access, retention).
+restore what it has (durability); no client opens before its checkpoint (checkpoint); nobody accepts two
+blocks of one height (agreement), or one of validators that are not in force (members); every decided block
+and the ledgers after it are as the `Oracle` says (upgrade, quota, access, retention, members).
 """
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar, assert_never
+from typing import assert_never
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.client import following
-from veristream.kabis.client.checkpoint import Checkpoint
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.cluster import rejoining
 from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.ledger.certified import CertifiedHeader
-from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.snapshot import Snapshot
 from veristream.kabis.ordering.outbox import Outbox
 from veristream.kabis.ordering.peers import Offer
@@ -45,32 +40,22 @@ from veristream.kabis.protocol.blocks import Block, transactions_root
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.members import Party
 from veristream.kabis.storage.admission import WaitingLimits
-from veristream.kabis.storage.chain import NotNextError, catch_up
 from veristream_testing.simulation.chain import START_MS, check_signature, key_of
-from veristream_testing.simulation.clients import Consumer, Machine, Producer
 from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.scenario import HEAL_MS
 from veristream_testing.simulation.stores import FrailLog, Store
 from veristream_testing.simulation.upkeep.actors import GREEDY, STEADY, WAITING_MAX, Admin, Greedy, Steady
-from veristream_testing.simulation.upkeep.offers import Asking, Honest, Liar, Source
-from veristream_testing.simulation.upkeep.oracle import Oracle
-from veristream_testing.simulation.upkeep.plan import Absence, Decay, Loss, Mishap, Order, Plan, SnapshotLie
+from veristream_testing.simulation.upkeep.followers import KEEP_MS, REJOIN_MS, Followers
+from veristream_testing.simulation.upkeep.plan import Absence, Decay, Loss, Mishap, Order, Plan
 from veristream_testing.simulation.validators import SETTINGS, Host
 from veristream_testing.simulation.whole import Outcome as WholeOutcome
-from veristream_testing.simulation.whole import Whole
 from veristream_testing.simulation.world import ViolationError
 
 LOOK_MS = 150
 """How often a validator looks whether it stands still."""
-REJOIN_MS = 30
-KEEP_MS = 100
-"""How often clients write checkpoints, and storage parties follow the chain."""
 WRITE_MS_MAX = 40
 BUSY_MS = HEAL_MS + 600
 """How long the chain is kept moving at least."""
-NEVER = 1 << 60
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +67,18 @@ class Outcome:
     counts: tuple[tuple[str, int], ...]
 
 
-class Upkeep(Whole):
+class Upkeep(Followers):
     """One run of a plan."""
 
     settings = replace(SETTINGS, recent_commits=2)
 
     def __init__(self, plan: Plan, folder: Path) -> None:
-        self.plan = plan
-        self._folder = folder
-        super().__init__(plan.trouble)
-        self.oracle = Oracle(self.genesis)
-        self.counts: Counter[str] = Counter()
-        self.admin = Admin(self, self.transactions[0], plan.version, plan.orders)
+        super().__init__(plan, folder)
+        self.admin = Admin(self, self.transactions[0], plan.agenda)
         self.steady, self.greedy = Steady(self), Greedy(self)
-        self._loop = asyncio.new_event_loop()
-        self._states: dict[int, bytes] = {}
         self._writing: set[int] = set()
         self._decayed: set[int] = set()
-        self._rejoining: dict[int, int | None] = {}
-        self._stood_at: dict[object, int] = {}
-        self._checkpoints: dict[str, Checkpoint] = {}
-        self._kept: dict[str, int] = {}
-        self._false = {
-            index: Liar(index, dict(plan.lies).get(index, SnapshotLie.MUTE), self.random, self._best)
-            for index in self.byzantine
-        }
+        self._rejoining: dict[int, rejoining.Rejoining] = {}
 
     def run_upkeep(self) -> Outcome:
         """Runs until the end or the first violation."""
@@ -120,6 +92,7 @@ class Upkeep(Whole):
         self.counts["batches released"] = self.oracle.released
         self.counts["false snapshots offered"] = sum(liar.lies for liar in self._false.values())
         self.counts["wishes refused by storage"] = self.greedy.refused
+        self.counts["forged by former validators"] = self.former.forged
         return Outcome(whole.violation, whole, tuple(sorted(self.counts.items())))
 
     # Participants
@@ -127,7 +100,13 @@ class Upkeep(Whole):
     def _make_genesis(self) -> Genesis:
         genesis = super()._make_genesis()
         more = tuple(Party(name, key_of(name).public) for name in (STEADY, GREEDY))
-        return replace(genesis, version=self.plan.version, clients=(*genesis.clients, *more))
+        storage = tuple(Party(name, key_of(name).public) for name in self._list_stores())
+        version, clients = self.plan.version, (*genesis.clients, *more)
+        return replace(genesis, version=version, clients=clients, storage=storage)
+
+    def _list_stores(self) -> list[str]:
+        """Returns as many storage parties as the largest set of validators needs."""
+        return [f"s{number}" for number in range(2 * self.plan.faults_most + 1)]
 
     def _make_store(self, name: str, lie: StorageFault | None) -> Store:
         random = Random(f"{name}/{self.trouble.seed}")
@@ -154,6 +133,10 @@ class Upkeep(Whole):
             self.at(mishap.at_ms, partial(self._befall, mishap))
         self.at(BUSY_MS, self._calm_down)
 
+    def _attend(self, host: Host) -> None:
+        super()._attend(host)
+        self.at(self.now_ms + LOOK_MS, partial(self._look_at, host))
+
     def _calm_down(self) -> None:
         """Ends what keeps the chain moving, once nothing more is to happen."""
         if self.admin.is_done and not self._rejoining:
@@ -173,43 +156,11 @@ class Upkeep(Whole):
     def _missing(self) -> list[str]:
         missing = super()._missing()
         if self.steady.up:
-            missing.append(f"the admin waits for {self.admin.waiting}, {self._rejoining} rejoin")
+            missing.append(f"the admin waits for {self.admin.waiting}, {sorted(self._rejoining)} rejoin")
         return missing
 
-    # What is asked of validators
-
-    def _wait(self, question: Coroutine[Any, Any, Value]) -> Value:
-        """Returns the answer to a question; no time passes in the simulation."""
-        return self._loop.run_until_complete(question)
-
-    def _best(self) -> Honest | None:
-        running = [host for host in self.correct if host.up]
-        host = max(running, key=lambda each: each.height, default=None)
-        return None if host is None else Honest(host.store, host.published)
-
-    def _reach(self, is_cut: Callable[[int, Host | None], bool], validator: int) -> Source | None:
-        host = self._host(validator)
-        is_lost = self.now_ms < HEAL_MS and self.random.random() < self.scenario.drop
-        if is_lost or is_cut(validator, host):
-            return None
-        if validator in self._false:
-            return self._false[validator]
-        if host is None or host.index in self.liars:
-            return None
-        return Honest(host.store, host.published)
-
-    def _ask_as_host(self, host: Host) -> Asking:
-        def is_cut(validator: int, other: Host | None) -> bool:
-            healed = self.now_ms >= HEAL_MS or other is None
-            return not healed and self._is_cut_off(other.number, host.number, Offer(()))  # type: ignore[union-attr]
-
-        return Asking(self.genesis, self.random, partial(self._reach, is_cut), host.index)
-
-    def _ask_as(self, name: str) -> Asking:
-        def is_cut(validator: int, other: Host | None) -> bool:
-            return self.now_ms < HEAL_MS and self._is_severed(name, f"v{validator}")
-
-        return Asking(self.genesis, self.random, partial(self._reach, is_cut))
+    def _is_apart(self, other: Host, host: Host) -> bool:
+        return self._is_cut_off(other.number, host.number, Offer(()))
 
     # Snapshots of validators
 
@@ -262,17 +213,12 @@ class Upkeep(Whole):
         shutil.rmtree(self._snapshots_of(host.number))
         host.log = FrailLog()
 
-    def _check_restored(self, who: str, ledger: Ledger) -> None:
-        height, states = ledger.height, self._states
-        if height and self._ids.get(height) != ledger.last_id:
-            raise ViolationError(f"snapshot: {who} begins after a block {height} that nobody decided")
-        if height and states.get(height + 1, ledger.state_hash()) != ledger.state_hash():
-            raise ViolationError(f"snapshot: {who} begins with a state after {height} that nobody decided")
-
     # Joining
 
     def _look_at(self, host: Host) -> None:
         """Joins by a snapshot where a validator does not go on, as its process does."""
+        if host.number in self._left:
+            return
         self.at(self.now_ms + LOOK_MS, partial(self._look_at, host))
         height = host.validator.ledger.height
         stands_still = self._stood_at.get(host.number) == height
@@ -281,29 +227,25 @@ class Upkeep(Whole):
             return
         asking = self._ask_as_host(host)
         with suppress(*FAILURES):
-            if self._wait(asking.read(height + 1, height + 1)):
-                return
-            if self._wait(rejoining.take_snapshot(host.store, asking, self.genesis)) is not None:
+            ledger = host.validator.ledger
+            if self._wait(rejoining.find_snapshot(ledger, host.store, asking)) is not None:
                 self.counts["validators joined by snapshot"] += 1
                 self._restart_process(host)
 
     def _restart_process(self, host: Host) -> None:
-        host.records.sync()
-        host.store.sync()
         self._writing.discard(host.number)
-        host.lives, host.outbox, host.flushing = host.lives + 1, Outbox(), False
-        self.revive(host)
+        super()._restart_process(host)
 
     def _befall(self, mishap: Mishap) -> None:
         match mishap:
-            case Decay(_, number) if number in self.hosts:
+            case Decay(_, number) if number in self.hosts.keys() - self._left:
                 self._decay(self.hosts[number])
-            case Loss(_, number, down_ms) if number in self.hosts:
+            case Loss(_, number, down_ms) if number in self.hosts.keys() - self._left:
                 self._lose_disk(self.hosts[number], down_ms)
             case Absence(_, name, down_ms):
                 self._leave(name, down_ms)
             case Decay() | Loss():
-                pass  # of a host that a simpler plan does not have
+                pass  # of a host that has left, or that a simpler plan does not have
             case _:
                 assert_never(mishap)
 
@@ -334,112 +276,28 @@ class Upkeep(Whole):
         host.up, host.dies_after, host.lives = False, None, host.lives + 1
         host.records, host.outbox, host.flushing = Disk(), Outbox(), False
         host.store = self._open_store(host.number, host.log)
-        self._rejoining[host.number] = None
+        asking = self._ask_as_host(host)
+        self._rejoining[host.number] = rejoining.Rejoining(host.store, asking, self.genesis)
         self.at(self.now_ms + down_ms, partial(self._rejoin, host))
 
     def _rejoin(self, host: Host) -> None:
         """Fetches what others have, and takes part again at a height at which it cannot have voted."""
-        asking, until = self._ask_as_host(host), self._rejoining[host.number]
+        rejoin = self._rejoining[host.number]
         with suppress(*FAILURES):
-            if until is None:
-                status = self._wait(asking.status())
-                if status.answered >= 2 * self.genesis.faults + 1:
-                    until = status.height + rejoining.VOTED_AHEAD
-                    self._rejoining[host.number] = until
-            elif host.store.height < until:
+            if rejoin.until is None:
+                self._wait(rejoin.ask())
+            elif not rejoin.may_vote() and rejoin.until is not None:
                 first = host.store.first
-                self._wait(rejoining.fetch_some(host.store, asking, self.genesis, until))
+                self._wait(rejoin.go_on())
                 self.counts["validators joined by snapshot"] += host.store.first > first
-        if until is None or host.store.height < until:
+        if not rejoin.may_vote():
             self.at(self.now_ms + REJOIN_MS, partial(self._rejoin, host))
             return
         del self._rejoining[host.number]
         self.counts["validators rejoined"] += 1
         host.store.sync()
-        host.up = True
+        host.up, host.lives = True, host.lives + 1
         self.revive(host)
-
-    # Clients and storage parties
-
-    def open(self, client: Machine, follower: Follower, goal: int) -> int:
-        """Returns the height that the validators report, or the checkpoint's; may begin with a snapshot."""
-        life = (client.name, client.lives)
-        asking = self._ask_as(client.name)
-        try:
-            if life not in self._stood_at:
-                path = self._folder / client.name
-                checkpoint = Checkpoint(path, self.genesis, check_signature)
-                goal = max(self._wait(asking.status()).height, checkpoint.height)
-                follower.known = checkpoint.succession
-                self._checkpoints[client.name] = checkpoint
-                self._stood_at[life] = -1
-            height = follower.ledger.height
-            if self._stood_at[life] < height:
-                self._stood_at[life] = height
-                return goal  # it makes progress
-            self._wait(following.resume(asking, follower, goal, gap=self.plan.gap))
-            if follower.ledger.height > height:
-                self.counts["clients opened by snapshot"] += 1
-                self._check_restored(client.name, follower.ledger)
-                self._checkpoints[client.name].check(follower.ledger.height, follower.ledger.last_id)
-        except FAILURES:
-            return goal if life in self._stood_at else NEVER
-        return goal
-
-    def opened(self, client: Machine, follower: Follower) -> None:
-        """Checks that the client does not go back."""
-        height, kept = follower.ledger.height, self._kept.get(client.name, 0)
-        if height < kept:
-            raise ViolationError(
-                f"checkpoint: {client.name} opens at {height}, after it followed to {kept}"
-            )
-
-    def _keep_checkpoints(self) -> None:
-        self.at(self.now_ms + KEEP_MS, self._keep_checkpoints)
-        for client in self.clients:
-            follower = client.decides.follower
-            last = follower.last
-            if client.up and last is not None and client.name in self._checkpoints:
-                self._checkpoints[client.name].keep(last, follower.ledger.succession)
-                self._kept[client.name] = max(self._kept.get(client.name, 0), last.header.height)
-
-    def stuck(self, client: Machine, follower: Follower) -> None:
-        """Opens a client anew if it has missed blocks for ever."""
-        height, life = follower.ledger.height, (client.name, client.lives, "open")
-        stands_still = self._stood_at.get(life) == height
-        self._stood_at[life] = height
-        with suppress(*FAILURES):
-            if stands_still and self._wait(following.is_pruned(self._ask_as(client.name), follower)):
-                self.counts["clients that missed blocks"] += 1
-                self._leave(client.name, REJOIN_MS)
-
-    def _leave(self, name: str, down_ms: int) -> None:
-        """Stops a client or storage party for a while."""
-        for machine in (*self.clients, *self.stores.values()):
-            if machine.name == name and machine.up:
-                machine.fall()
-                self.at(self.now_ms + down_ms, partial(self._come_back, machine))
-
-    def _come_back(self, machine: Producer | Consumer | Store) -> None:
-        if not machine.up:
-            self._rise(machine)
-
-    def _follow(self, store: Store) -> None:
-        """Follows the chain as a storage party does, and releases what the chain has released."""
-        self.at(self.now_ms + KEEP_MS, partial(self._follow, store))
-        gate = store.party.gate
-        if not store.up or gate is None or (gate.view.is_current and gate.view.height >= self.top()):
-            return
-        before = gate.view.height
-        try:
-            self._wait(catch_up(gate.view, self._ask_as(store.name), check_signature))
-        except NotNextError as error:
-            raise ViolationError(f"snapshot: {store.name} follows what nobody decided: {error}") from error
-        except FAILURES:
-            pass
-        self.counts["blocks followed by storage"] += gate.view.height - before
-        store.party.let_go(gate.view.marks)
-        store.party.settle()
 
     # Blocks
 
@@ -483,7 +341,7 @@ class Upkeep(Whole):
         assert self.mallory is not None, "somebody equivocates"
         receipts = (len(self.mallory.receipts.get(each.digest(), ())) for each in self.mallory.batches)
         is_forgotten = {Order.RETAIN, Order.RETAIN_BY_AGE} & set(self.plan.orders)
-        return not is_forgotten and min(receipts) >= self.genesis.receipts_needed
+        return not is_forgotten and min(receipts) > self.plan.faults_most
 
     def _kept_from(self, place: Place) -> int:
         return self.correct[0].validator.ledger.partition(*place).low_water

@@ -98,11 +98,18 @@ def test_the_seeds_contain_everything() -> None:
     assert {plan.gap for plan in plans} == {0, 3, 100}
     turns = Counter(turn.kind for plan in plans for turn in plan.turns)
     assert set(turns) == set(Kind) and min(turns.values()) >= 15
-    assert sum(bool(turn.afterlives) for plan in plans for turn in plan.turns) >= 30
+    assert sum(len(turn.afterlives) for plan in plans for turn in plan.turns) >= 12
+    assert sum(len(liars_that_leave(plan)) for plan in plans) >= 20
     crashes = [
         fault for plan in plans for fault in plan.trouble.validators.faults if isinstance(fault, Crash)
     ]
     assert len(crashes) >= 150
+
+
+def liars_that_leave(plan: Plan) -> set[int]:
+    """The validators that lie before they leave, and go on."""
+    leaving = {index for turn in plan.turns for index in turn.leaving}
+    return leaving & {index for index, _ in plan.trouble.validators.byzantine}
 
 
 def test_no_more_validators_fail_than_the_chain_tolerates() -> None:

@@ -50,7 +50,8 @@ RealOption = Annotated[
     typer.Option(
         "--real",
         help="Run kafka, rabbitmq and nsq on this machine, with faults, and a Kafka with kerberos, with"
-        " intruders, and compare what they did with the verdicts of the models.",
+        " intruders, and compare what they did with the verdicts of the models; replay: make"
+        " counterexamples happen.",
     ),
 ]
 TrialOptions = Annotated[
@@ -100,7 +101,8 @@ def reproduce(
     and lists the expected verdict of each property, with the number of states if it is known.
 
     With --real, brokers run under the settings of the models instead: each configuration is a trial, whose
-    recording is audited; with kerberos, intruders attack it.
+    recording is audited; with kerberos, intruders attack it; with replay, a real Kafka is steered through
+    runs of models.
 
     \b
     veristream reproduce                       check every known model
@@ -110,6 +112,7 @@ def reproduce(
     veristream reproduce --engine spark --master local[2]
     veristream reproduce --real nsq            run real brokers under the settings of the models
     veristream reproduce --real kerberos       attack a Kafka with and without Kerberos
+    veristream reproduce --real replay         make counterexamples happen on a real Kafka
     veristream reproduce --real kafka --trial acks-1 --trial acks-all --html kafka.html
 
     Exit code: 0 if all verdicts are as expected, 1 if one differs (with --real: and the trial does not

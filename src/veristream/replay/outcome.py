@@ -22,9 +22,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """Reality took the run, and the audit finds the same property violated."""
+    """Reality took the run, and the audit finds the same property violated.
 
-    judgement: Judgement
+    A run that reaches something is shown by its last step: it has no judgement.
+    """
+
+    judgement: Judgement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class NotReproduced:
 
     step: Planned | None
     instead: str
-    judgement: Judgement
+    judgement: Judgement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Replayed:
     """A replay that is over: its plan, what became of each step, what was recorded, and the finding."""
 
     plan: Plan
-    property: Property
+    property: Property | None
     finding: Finding
     course: Course | None = None
     audit: Audit | None = None
@@ -82,7 +85,10 @@ def outcome(finding: Finding) -> Outcome:
 def explain(finding: Finding) -> str:
     """Returns why, as one sentence."""
     match finding:
+        case Reproduced(None):
+            return "the broker took all steps, and so it is where the run leads"
         case Reproduced(judgement):
+            assert judgement is not None
             return f"{judgement.property}: {judgement.reason}"
         case NotReproduced(None, instead):
             return f"the broker took all steps, but {instead}"
@@ -93,13 +99,13 @@ def explain(finding: Finding) -> str:
             return f"{step.title} has no counterpart: {why}"
 
 
-def conclude(course: Course, judgement: Judgement) -> Reproduced | NotReproduced:
-    """Returns the finding of a run that was executed, by what the audit says of the property.
+def conclude(course: Course, judgement: Judgement | None) -> Reproduced | NotReproduced:
+    """Returns the finding of a run that was executed, by what the audit says of the property, if of any.
 
     A run that reality left reproduces nothing, whatever the audit finds: it is not this run that shows it.
     """
     if course.left is not None:
         return NotReproduced(course.left.step, course.left.instead, judgement)
-    if judgement.word is Word.VIOLATED:
+    if judgement is None or judgement.word is Word.VIOLATED:
         return Reproduced(judgement)
     return NotReproduced(None, f"{judgement.property} is {judgement.word}: {judgement.reason}", judgement)

@@ -120,8 +120,8 @@ def read_tables(content: str, name: str) -> tuple[Table, ...]:
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"{name} is not TOML: {error}") from error
     tables = document.get("table")
-    if not isinstance(tables, list) or set(document) != {"table"}:
-        raise ModelError(f"{name} has to consist of tables", hint="begin each with [[table]]")
+    if not isinstance(tables, list) or not set(document) <= {"table", "replay"}:
+        raise ModelError(f"{name} has to consist of tables", hint="begin each with [[table]] or [[replay]]")
     return tuple(_Reader(name, number).read(each) for number, each in enumerate(tables, start=1))
 
 

@@ -11,23 +11,29 @@ from typing import Any, Final
 from veristream import library
 from veristream.errors import ModelError, suggest
 from veristream.search.limits import Limits
-from veristream.verdict import Step, Trace, Violated, word
+from veristream.verdict import Holds, Step, Trace, Unknown, word
 
 JSON: Final = ".json"
+TELLS: Final = {"holds": "it holds", "violated": "no single run refutes it", "unknown": "it is not known"}
+"""Why a verdict has no run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a model that refutes a property, and the constants that it was found with."""
+    """A run of a model that decides a property, and the constants that it was found with.
+
+    It refutes the property, or it is a `witness`: it reaches what is looked for.
+    """
 
     model: Path
     model_property: str
     trace: Trace
     constants: Mapping[str, int] = field(default_factory=dict)
+    witness: bool = False
 
 
 def find_run(path: Path, name: str, constants: Mapping[str, int]) -> Run:
-    """Returns the run that refutes the property; raises ModelError if there is none."""
+    """Returns the run that refutes the property or reaches its goal; raises ModelError without one."""
     if path.suffix == JSON:
         return _read(path, name, constants)
     if not name:
@@ -35,19 +41,19 @@ def find_run(path: Path, name: str, constants: Mapping[str, int]) -> Run:
     results = library.check(path, [name], constants=constants, limits=Limits(workers=1, reduction=False))
     result = results[0]
     verdict = result.verdict
-    if not isinstance(verdict, Violated) or verdict.trace is None:
+    if isinstance(verdict, Unknown) or verdict.trace is None:
         raise ModelError(
-            f"{result.property} has no counterexample: it is {word(verdict)}",
+            f"{result.property} has no run to replay: {TELLS[word(verdict)]}",
             hint="a run of a model with other constants can be replayed from the JSON of its check",
         )
-    return Run(path, result.property, verdict.trace, constants)
+    return Run(path, result.property, verdict.trace, constants, isinstance(verdict, Holds))
 
 
 def _read(path: Path, name: str, constants: Mapping[str, int]) -> Run:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         model, results = Path(document["model"]), document["results"]
-        runs = {one["property"]: one["trace"] for one in results if one["trace"] is not None}
+        runs = {one["property"]: one for one in results if one["trace"] is not None}
     except FileNotFoundError as error:
         raise ModelError(
             f"{path} does not exist", hint="make it with `veristream check MODEL --json`"
@@ -64,7 +70,9 @@ def _read(path: Path, name: str, constants: Mapping[str, int]) -> Run:
         )
     if not model.exists():
         raise ModelError(f"{path} is of {model}, which does not exist", hint="run this where the check ran")
-    return Run(model, chosen, Trace(tuple(_step(one, path) for one in runs[chosen])), constants)
+    found = runs[chosen]
+    steps = tuple(_step(one, path) for one in found["trace"])
+    return Run(model, chosen, Trace(steps), constants, found.get("verdict") == "holds")
 
 
 def _step(document: Any, path: Path) -> Step:

@@ -24,11 +24,14 @@ _AGREEMENT: dict[Agreement, str] = {
 TITLES = ("configuration", "property", "model says", "broker did", "agreement", "why")
 
 
-def render_trials(tried: Sequence[Tried], attacked: Sequence[Attacked] = ()) -> str:
-    """Renders the page that `veristream reproduce --real --html` writes."""
+def render_trials(
+    tried: Sequence[Tried], attacked: Sequence[Attacked] = (), replays: Sequence[Markup] = ()
+) -> str:
+    """Renders the page that `veristream reproduce --real --html` writes; replays are drawn already."""
     sections = [
         *(_sections(tried) if tried else ()),
         *(attack_sections(attacked) if attacked else ()),
+        *replays,
     ]
     return render_page("Models beside real brokers", *sections)
 

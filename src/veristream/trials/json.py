@@ -11,10 +11,14 @@ from veristream.trials.intruders.comparison import Attacked
 from veristream.trials.intruders.json import to_trial
 
 
-def render_trials(tried: Sequence[Tried], attacked: Sequence[Attacked] = ()) -> str:
-    """Renders the output of `veristream reproduce --real --json`."""
-    found = [*map(_trial, tried), *map(to_trial, attacked)]
-    return json.dumps({"trials": found}, indent=2, ensure_ascii=False)
+def render_trials(
+    tried: Sequence[Tried], attacked: Sequence[Attacked] = (), replays: Sequence[dict[str, Any]] = ()
+) -> str:
+    """Renders the output of `veristream reproduce --real --json`; replays are documents already."""
+    document: dict[str, Any] = {"trials": [*map(_trial, tried), *map(to_trial, attacked)]}
+    if replays:
+        document["replays"] = list(replays)
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _trial(tried: Tried) -> dict[str, Any]:

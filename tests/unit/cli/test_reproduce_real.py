@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.replay.test_course import PLAN, Scripted
+from tests.unit.replay.test_plan import RUN
 from tests.unit.trials.intruders.sample import surprising, well
 from tests.unit.trials.sample import tried_acks_1, tried_acks_all, tried_in_flight
 from veristream.cli.history import real
 from veristream.errors import EnvironmentFailure
+from veristream.known import find_shipped
+from veristream.replay.course import execute
+from veristream.replay.listed import Compared, Listed, find_replays
+from veristream.replay.outcome import Replayed, conclude
+from veristream.replay.trace import Run
 from veristream.trials.comparison import Tried
 from veristream.trials.intruders.comparison import Attacked
 from veristream.trials.listed import Chosen, choose
@@ -29,6 +36,8 @@ class Runs:
         self.tried = tried
         self.failing = failing
         self.asked: list[str] = []
+        self.replays: list[str] = []
+        self.replayed: list[Compared] = []
         self.folder = Path()
 
     def __call__(self, chosen: Chosen, folder: Path, models: Path | None) -> Iterator[Tried | Attacked]:
@@ -38,12 +47,18 @@ class Runs:
         if self.failing:
             raise EnvironmentFailure("broker-1 did not start", hint="see log.txt")
 
+    def replay(self, listed: Sequence[Listed], folder: Path) -> Iterator[Compared]:
+        """Stands for a steered broker."""
+        self.replays = [one.name for one in listed]
+        yield from self.replayed
+
 
 @pytest.fixture
 def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
     def stand(*tried: Tried | Attacked, failing: bool = False) -> Runs:
         runs = Runs(*tried, failing=failing)
         monkeypatch.setattr(real, "_run", runs)
+        monkeypatch.setattr(real, "_replay", runs.replay)
         return runs
 
     return stand
@@ -54,6 +69,7 @@ def test_explained_differences_are_well(run: Any, stand: Any) -> None:
     done = run("reproduce", "--real")
     assert done.exit_code == 0
     assert runs.asked == titles(choose())
+    assert runs.replays == [one.name for one in find_replays(find_shipped())]
     assert done.stdout.splitlines()[0] == "kafka"
     assert done.stdout.splitlines()[-1] == (
         "2 configurations: 2 of 4 verdicts agree, 1 differs (explained), 1 not observable"
@@ -97,6 +113,48 @@ def test_an_attack_with_another_outcome_is_a_finding(run: Any, stand: Any) -> No
     assert runs.asked == ["kerberos sasl-plaintext"]
     (trial,) = json.loads(done.stdout)["trials"]
     assert (trial["broker"], trial["results"][0]["expected"]) == ("kerberos", False)
+
+
+def replayed(*differences: str) -> Compared:
+    """A replay that was taken to its end."""
+    (one,) = find_replays(find_shipped(), ["fenced"])
+    course = execute(PLAN, Scripted())
+    run = Run(one.model, "zombie_is_fenced(0)", RUN, one.constants, witness=True)
+    return Compared(one, run, Replayed(PLAN, None, conclude(course, None), course), differences)
+
+
+def test_replays_alone(run: Any, stand: Any, tmp_path: Path) -> None:
+    runs = stand()
+    runs.replayed = [replayed()]
+    page = tmp_path / "page.html"
+    done = run("reproduce", "--real", "replay", "--html", page)
+    assert done.exit_code == 0
+    assert runs.asked == []
+    assert "hanging-v0" in runs.replays
+    assert done.stdout.splitlines()[0] == "replays"
+    assert done.stdout.splitlines()[-1] == "1 of 1 replays are as expected"
+    assert 'id="replay-fenced"' in page.read_text(encoding="utf-8")
+
+
+def test_a_replay_with_another_outcome_is_a_finding(run: Any, stand: Any) -> None:
+    runs = stand()
+    runs.replayed = [replayed("reproduced, not not reproduced")]
+    done = run("reproduce", "--real", "replay", "--trial", "fenced", "--json")
+    assert done.exit_code == 1
+    assert runs.replays == ["fenced"]
+    (one,) = json.loads(done.stdout)["replays"]
+    assert (one["name"], one["outcome"], one["as_expected"]) == ("fenced", "reproduced", False)
+
+
+def test_a_replay_by_name_among_all_brokers(run: Any, stand: Any) -> None:
+    runs = stand()
+    assert run("reproduce", "--real", "--trial", "fenced").exit_code == 0
+    assert (runs.asked, runs.replays) == ([], ["fenced"])
+    assert run("reproduce", "--real", "--trial", "fenced", "--trial", "acks-1").exit_code == 0
+    assert (runs.asked, runs.replays) == (["kafka acks-1"], ["fenced"])
+    wrong = run("reproduce", "--real", "nsq", "--trial", "fenced")
+    assert wrong.exit_code == 2
+    assert "no trial of nsq is called `fenced`" in wrong.stderr
 
 
 def test_recordings_are_kept_on_request(run: Any, stand: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,17 +10,18 @@ from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from veristream.recording.kafka.outcomes import error_of, name_of
 from veristream.recording.kafka.producer import RecordedProducer
-from veristream.recording.kafka.workloads import payload, produce
+from veristream.recording.kafka.workloads import payload
 from veristream.replay.course import Answer
 
 PATIENCE_S: Final = 30.0
 """How long a call of librdkafka may take."""
 
 CLOSE_S: Final = 2.0
+POLL_S: Final = 0.05
 
 
 class Client:
@@ -33,6 +35,7 @@ class Client:
         self._topic = topic
         self._prompt = prompt
         self._sent = 0
+        self._failed = threading.Event()
         self._in_transaction = False
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="replay")
         self._running: Future[Answer] | None = None
@@ -49,6 +52,14 @@ class Client:
             return self._running.result(seconds)
         except StillRunning:
             return None
+
+    def wait_failed(self, seconds: float) -> bool:
+        """Waits until the client gives up a message or itself; returns whether it has."""
+        deadline_s = time.monotonic() + seconds
+        while not self._failed.is_set() and time.monotonic() < deadline_s:
+            if self._executor.submit(_outcome, self._poll).result(seconds).error:
+                self._failed.set()
+        return self._failed.is_set()
 
     def close(self) -> None:
         """Aborts what is open, and ends the client."""
@@ -77,9 +88,18 @@ class Client:
         self._in_transaction = True
 
     def _send(self, partition: int) -> None:
-        produce(self.producer, self._topic, payload(self._sent), partition)
+        self.producer.produce(
+            self._topic, payload(self._sent), partition=partition, on_delivery=self._delivered
+        )
         self._sent += 1
         self.producer.flush(PATIENCE_S) if self._prompt else self.producer.poll(0)
+
+    def _poll(self) -> None:
+        self.producer.poll(POLL_S)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed.set()
 
     def _commit(self) -> None:
         self.producer.commit_transaction(PATIENCE_S)

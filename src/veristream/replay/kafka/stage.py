@@ -34,7 +34,7 @@ BYSTANDER: Final = 3
 ANSWER_S: Final = 20.0
 COORDINATOR_S: Final = 60.0
 POLL_S: Final = 0.02
-DEEDS: Final = ("read", "await marker")
+DEEDS: Final = ("read", "await marker", "await failure")
 """What may happen besides calls and messages, as tables name it."""
 
 
@@ -72,12 +72,15 @@ class KafkaStage:
         return self.clients[process].wait_returned(self.seconds)
 
     def do(self, what: str, process: str, arguments: Sequence[str]) -> str:
-        """Reads the committed messages of all partitions, or waits until a partition has a marker."""
+        """Reads the committed messages of all partitions, or waits for a marker or for a failure."""
         match what:
             case "read":
                 self._read("read_committed", f"reader of {process}")
             case "await marker":
                 return self._await_longer(int(process.partition("(")[2].rstrip(")")))
+            case "await failure":
+                failed = self.clients[process].wait_failed(self.seconds)
+                return "" if failed else f"no message of {process} has failed"
             case _:
                 raise AssertionError(what)
         return ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from veristream.history.report.html import show_audit
 from veristream.history.verdicts import Word
-from veristream.page import Markup, escape, fold, render_page, scroll, table, text
+from veristream.page import Markup, element, escape, fold, render_page, scroll, table, text
+from veristream.replay.listed import Compared
 from veristream.replay.outcome import Outcome, Replayed, explain, outcome
 from veristream.replay.report.words import show_label, tell_offsets, tell_step
 from veristream.report.sequence import draw_sequence
@@ -49,3 +50,23 @@ def show_replay(trace: Trace, replayed: Replayed) -> Iterator[Markup]:
         decided = tuple(one for one in replayed.audit.judgements if one.word is not Word.NOT_OBSERVABLE)
         yield text("h3", "What really happened")
         yield from show_audit(replace(replayed.audit, judgements=decided))
+
+
+def show_listed(compared: Sequence[Compared]) -> Iterator[Markup]:
+    """Yields the table of all listed replays, and then the parts of each."""
+    rows = [
+        (
+            element("a", escape(each.listed.name), href=f"#replay-{each.listed.name}"),
+            escape(each.listed.about),
+            text("span", str(word := outcome(each.replayed.finding)), CLASSES[word]),
+            text("span", "differs", "bad") if each.differences else text("span", "as expected", "good"),
+            escape(explain(each.replayed.finding)),
+        )
+        for each in compared
+    ]
+    yield text("h2", "Replays of counterexamples")
+    yield table(("run", "about", "outcome", "expectation", "why"), rows, long=4)
+    for each in compared:
+        yield element("h2", escape(each.listed.name), id=f"replay-{each.listed.name}")
+        yield text("p", each.listed.about)
+        yield from show_replay(each.run.trace, each.replayed)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from veristream.history.report.json import document_of
+from veristream.replay.listed import Compared
 from veristream.replay.outcome import Replayed, explain, outcome
 from veristream.replay.report.words import show_label, tell_step
 
@@ -23,7 +24,7 @@ def show_replay(replayed: Replayed) -> dict[str, Any]:
     return {
         "outcome": str(outcome(replayed.finding)),
         "reason": explain(replayed.finding),
-        "property": str(replayed.property),
+        "property": None if replayed.property is None else str(replayed.property),
         "taken": len(done),
         "left_at": None if left is None else left.step.number,
         "steps": [
@@ -37,4 +38,23 @@ def show_replay(replayed: Replayed) -> dict[str, Any]:
         ],
         "offsets": [asdict(one) for one in replayed.offsets],
         "audit": None if replayed.audit is None else document_of(replayed.audit),
+    }
+
+
+def show_listed(compared: Compared) -> dict[str, Any]:
+    """Returns a listed replay with what is expected of it, as a document."""
+    one = compared.listed
+    return {
+        "name": one.name,
+        "about": one.about,
+        "model": f"{one.model.parent.name}/{one.model.name}",
+        "model_property": compared.run.model_property,
+        "constants": dict(one.constants),
+        "settings": dict(one.settings),
+        "steered": one.steered,
+        "expected": str(one.expected),
+        "expected_left_at": one.left or None,
+        "as_expected": not compared.differences,
+        "differences": list(compared.differences),
+        **show_replay(compared.replayed),
     }

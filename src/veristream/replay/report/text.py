@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from veristream.history.audited import Audit
 from veristream.history.report.text import render_audit
+from veristream.history.verdicts import Judgement
+from veristream.replay.listed import Compared
 from veristream.replay.outcome import Outcome, Replayed, Reproduced, explain, outcome
 from veristream.replay.report.words import show_label, tell_offsets, tell_step
 from veristream.report.text import PLAIN, Look
 
+BELOW = " " * 6
 TITLES = ("step", "process", "action", "what really happened")
 _COLOURS = {Outcome.REPRODUCED: "32", Outcome.NOT_REPRODUCED: "33", Outcome.NOT_EXECUTABLE: "33"}
 
@@ -23,15 +26,12 @@ def render_replay(replayed: Replayed, look: Look = PLAIN) -> str:
     blocks = ["\n".join(_steps(replayed, look))]
     if replayed.offsets:
         blocks.append("\n".join(tell_offsets(one) for one in replayed.offsets))
-    if isinstance(replayed.finding, Reproduced) and replayed.audit is not None:
-        blocks.append(_witness(replayed.audit, replayed.finding, look))
+    match replayed.finding:
+        case Reproduced(Judgement() as judgement) if replayed.audit is not None:
+            blocks.append(render_audit(replace(replayed.audit, judgements=(judgement,)), look))
+        case _:
+            pass
     return "\n\n".join([*blocks, painted + told.removeprefix(str(word))])
-
-
-def _witness(audit: Audit, finding: Reproduced, look: Look) -> str:
-    from dataclasses import replace
-
-    return render_audit(replace(audit, judgements=(finding.judgement,)), look)
 
 
 def _steps(replayed: Replayed, look: Look) -> Iterator[str]:
@@ -53,3 +53,25 @@ def _steps(replayed: Replayed, look: Look) -> Iterator[str]:
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     number, process, action, told = cells
     return f"  {number:>{widths[0]}}  {process:<{widths[1]}}  {action:<{widths[2]}}  {told}".rstrip()
+
+
+def render_listed(compared: Sequence[Compared], look: Look = PLAIN) -> str:
+    """Renders each listed replay with its outcome, and how many are as expected."""
+    lines = ["replays"]
+    for each in compared:
+        lines += textwrap.wrap(
+            f"{each.listed.name}: {each.listed.about}",
+            look.width,
+            initial_indent="  ",
+            subsequent_indent="  ",
+        )
+        word = outcome(each.replayed.finding)
+        told = f"{word}: {explain(each.replayed.finding)}"
+        if each.differences:
+            told += f"; NOT AS EXPECTED: {'; '.join(each.differences)}"
+        lines += textwrap.wrap(told, look.width, initial_indent=BELOW, subsequent_indent=BELOW)
+        lines += [
+            f"{BELOW}{tell_offsets(one)}" for one in each.replayed.offsets if one.last_stable < one.end
+        ]
+    as_expected = sum(not each.differences for each in compared)
+    return "\n".join([*lines, "", f"{as_expected} of {len(compared)} replays are as expected"])

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +16,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.history.job import sort
 from veristream.history.job.audit import audit
 from veristream.history.job.cluster import OnSpark
-from veristream.history.job.layout import read_layout
+from veristream.history.job.layout import Group, Layout, read_layout
 from veristream.history.job.run import Options, audit_folder, silent
 from veristream.history.properties import Property
 from veristream.history.store.bucket import bucket_folder
@@ -23,12 +24,13 @@ from veristream.history.store.reader import read_manifest
 from veristream_testing.histories.history import History
 from veristream_testing.histories.noisy import noisy_history
 from veristream_testing.histories.notation import LOG, QUEUE, history
+from veristream_testing.histories.one_partition import OnePartition, write
 from veristream_testing.histories.simulated import random_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ON_SPARK = Options("local[2]", with_timeline=True)
 
@@ -98,7 +100,33 @@ def test_a_machine_without_the_history_is_told(session: SparkSession, tmp_path: 
     assert error.value.hint == "put the history on a path that all machines of the cluster share"
 
 
-@pytest.mark.spark
+class Starved(Layout):
+    """A history whose files cannot be read for lack of memory."""
+
+    def read(self, group: Group, names: list[str], file: pq.ParquetFile | None = None) -> pa.RecordBatch:
+        raise MemoryError
+
+
+def test_a_task_with_too_little_memory_says_so(session: SparkSession, tmp_path: Path) -> None:
+    folder = record(tmp_path / "h", CYCLE, 1)
+    layout = read_layout(folder, read_manifest(folder))
+    starved = Starved(layout.folder, layout.manifest, layout.files, layout.groups)
+    with pytest.raises(EnvironmentFailure, match=f"has {len(CYCLE.events)} events, which take") as error:
+        audit("h", starved, list(Property), OnSpark(session), silent)
+    assert error.value.message.startswith("too little memory on ")
+
+
+@pytest.mark.usefixtures("session")
+def test_one_partition_with_millions_of_events(tmp_path: Path) -> None:
+    of = OnePartition(833_333)
+    write(tmp_path / "h", of)
+    found = audit_folder(tmp_path / "h", options=Options("local[2]"))
+    assert found.events == of.events
+    counts = {kind: count for each in found.judgements for kind, count in each.counts.items()}
+    assert counts == {each.kind: 1 for each in of.anomalies()}
+    assert {one.anomaly for each in found.judgements for one in each.witnesses} == of.anomalies()
+
+
 def test_a_cluster_writes_the_same(cluster: Standalone, tmp_path: Path) -> None:
     folder = record(tmp_path / "h", CYCLE, 4)
     here = veristream("audit", str(folder), "--json")

@@ -326,7 +326,7 @@ def test_a_known_change_is_not_forgotten(tmp_path_factory: pytest.TempPathFactor
     assert follower.verify_snapshot(manifest, chunks).height == 12
     other = Changing()
     other.grow(12)
-    with pytest.raises(FalseSnapshotError, match="lacks a change"):
+    with pytest.raises(FalseSnapshotError, match="lacks the change"):
         follower.verify_snapshot(*snapshot_of(other))
     path.write_bytes(chain.certified(12).encode())
     with pytest.raises(CheckpointError):

@@ -237,7 +237,11 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
 
 
 def _settle_key(options: Options, node: Node) -> None:
-    """Replaces the key by the next one if that is in force; raises ModelError if it has no key in force."""
+    """Replaces the key by the next one if that is in force; raises ModelError if it has no key in force.
+
+    A validator that lacks blocks at whose heights it voted, because they were moved away, may have a key
+    that is in force later on.
+    """
     seats = node.validator.seats
     named = [party.public for party in seats.named()]
     if not named:
@@ -247,6 +251,9 @@ def _settle_key(options: Options, node: Node) -> None:
         flush_folder(options.key.parent)
         _LOGGER.info("the next key of %s is in force", options.name)
     elif not any(seats.has(public) for public in named) and not options.is_known_key():
+        if node.records.height > node.ledger.height + 1:
+            _LOGGER.warning("%s lacks blocks, and follows the others until it knows its key", options.name)
+            return
         raise ModelError(
             f"the key is not that of {options.name!r} in the genesis or on the ledger",
             hint="name its own key file with --key",

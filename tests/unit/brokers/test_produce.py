@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from veristream.brokers.proxy.pieces import Piece, Request
-from veristream.brokers.proxy.produce import Answered, Written, read_answered, read_written
+from veristream.brokers.proxy.header import Header, read_answer, read_request
+from veristream.brokers.proxy.pieces import Request
 
 TAG = b"\x01\x05\x02ab"
 """One tagged field, number 5, of two bytes."""
@@ -42,38 +42,39 @@ def answer(version: int, error: int, offset: int) -> bytes:
     topic = bytes(16) if version >= 13 else text(b"orders", new)
     one = b"\x02" if new else struct.pack(">i", 1)
     body = struct.pack(">i", 5) + (TAG if new else b"") + one + topic + one
-    body += struct.pack(">ihq", 0, error, offset) + bytes(20)
+    body += struct.pack(">ihqq", 0, error, offset, -1)
+    body += b"" if version < 5 else struct.pack(">q", 0)
+    if version >= 8:
+        body += b"\x01\x00" if new else struct.pack(">ih", 0, -1)  # errors of records, their message
+    body += TAG + TAG if new else b""
     return struct.pack(">i", len(body)) + body
 
 
-def piece(data: bytes, version: int, key: int = 0) -> Piece:
-    return Piece("b", 0, "to broker", 0, data, Request(key, version, 5, "me"))
+ASKED = {version: Request(0, version, 5, "me") for version in (3, 8, 9, 10, 12, 13)}
 
 
-@pytest.mark.parametrize("version", [3, 8, 9, 10, 12, 13])
+@pytest.mark.parametrize("version", ASKED)
 def test_a_write_says_who_wrote_it(version: int) -> None:
-    assert read_written(piece(request(version), version)) == Written(version, "tx-1", 4_000_000_007, 3)
+    (found,) = read_request(ASKED[version], request(version)).transactions
+    assert (found.transactional_id, found.producer_id, found.epoch) == ("tx-1", 4_000_000_007, 3)
 
 
-@pytest.mark.parametrize("version", [3, 8, 9, 10, 12, 13])
+@pytest.mark.parametrize("version", ASKED)
 def test_an_answer_says_what_came_of_it(version: int) -> None:
-    assert read_answered(piece(answer(version, 47, -1), version)) == Answered(47, -1)
-    assert read_answered(piece(answer(version, 0, 1 << 40), version)) == Answered(0, 1 << 40)
+    header = Header(ASKED[version])
+    refused = read_answer(header, answer(version, 47, -1))
+    assert (refused.errors, refused.offset) == ((47,), -1)
+    stored = read_answer(header, answer(version, 0, 1 << 40))
+    assert (stored.errors, stored.offset) == ((0,), 1 << 40)
 
 
-@pytest.mark.parametrize("version", [3, 9, 13])
+@pytest.mark.parametrize("version", ASKED)
 def test_what_is_cut_off_is_not_read(version: int) -> None:
-    whole = request(version)
+    header, whole, said = Header(ASKED[version]), request(version), answer(version, 0, 0)
     for size in range(len(whole) - len(BATCH)):
-        assert read_written(piece(whole[:size], version)) is None
-    needed = len(answer(version, 0, 0)) - 20
-    for size in range(needed):
-        assert read_answered(piece(answer(version, 0, 0)[:size], version)) is None
-
-
-def test_other_requests_are_not_read() -> None:
-    assert read_written(piece(request(9), 9, key=1)) is None
-    assert read_answered(piece(answer(9, 0, 0), 9, key=1)) is None
-    assert read_written(piece(request(9), 2)) is None
-    nobody = Piece("b", 0, "to client", 0, answer(9, 0, 0))
-    assert (read_written(nobody), read_answered(nobody)) == (None, None)
+        assert all(
+            one.producer_id is None for one in read_request(ASKED[version], whole[:size]).transactions
+        )
+    for size in range(len(said) - 1):
+        found = read_answer(header, said[:size])
+        assert (found.errors, found.offset) == (None, None)

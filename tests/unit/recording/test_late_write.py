@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.brokers.test_produce import answer, request
+from veristream.brokers.proxy.header import Header
 from veristream.brokers.proxy.pieces import DROP, PASS, Hold, Piece, Request
-from veristream.brokers.proxy.produce import Answered, Written
 from veristream.errors import ModelError
 from veristream.recording.kafka.late_write.cell import Cell
 from veristream.recording.kafka.late_write.steering import HoldWrite
@@ -58,18 +58,29 @@ def passing(
     return Piece("b", 3, direction, 0, data, Request(0, version, correlation, client))
 
 
+def who(written: Header | None) -> tuple[int, str | None, int | None, int | None]:
+    """Returns the version of Produce, and who wrote."""
+    assert written is not None
+    (found,) = written.transactions
+    return written.request.version, found.transactional_id, found.producer_id, found.epoch
+
+
+WRITTEN = (9, "tx-1", 4_000_000_007, 3)
+
+
 def test_the_first_write_of_the_client_is_late() -> None:
     hold = HoldWrite("me")
     assert hold(Piece("b", 3, "to broker", 0, b"?")) is PASS
     assert hold(passing(request(9), 1, client="other")) is PASS
     late = hold(passing(request(9), 2))
     assert isinstance(late, Hold)
-    assert hold.late == Written(9, "tx-1", 4_000_000_007, 3)
+    assert who(hold.late) == WRITTEN
     assert hold(passing(request(9), 3)) is DROP  # it is tried again
     assert hold(passing(answer(9, 35, 1), 1, "to client")) is PASS
     assert hold.wait_answered(0) is None
     assert hold(passing(answer(9, 47, -1), 2, "to client")) is PASS
-    assert hold.wait_answered(0) == Answered(47, -1)
+    said = hold.wait_answered(0)
+    assert said is not None and (said.errors, said.offset) == ((47,), -1)
     assert hold.later == []
 
 
@@ -85,7 +96,7 @@ def test_the_next_transaction_waits_for_the_late_write() -> None:
     following = hold(passing(request(9), 4))
     assert isinstance(late, Hold) and isinstance(following, Hold)
     assert late.gate is not following.gate
-    assert hold.later == [Written(9, "tx-1", 4_000_000_007, 3)]
+    assert [who(one) for one in hold.later] == [WRITTEN]
 
 
 def test_a_write_that_adds_its_partition_is_the_next_transaction() -> None:

@@ -63,7 +63,8 @@ class Header:
     Most messages are about one transaction or none; those between brokers can be about several. `errors`
     are all error codes of an answer in their order, 0 for what succeeded; None if they are not known.
     `given` are the producer id and epoch to use from now on, in answers to InitProducerId and to EndTxn
-    from version 5 on; for InitProducerId they are also those of the transaction.
+    from version 5 on; for InitProducerId they are also those of the transaction. `offset` is that of the
+    first record that was produced, in an answer to Produce; -1 if none was.
     """
 
     request: Request
@@ -71,6 +72,7 @@ class Header:
     group: str | None = None
     errors: tuple[int, ...] | None = None
     given: tuple[int, int] | None = None
+    offset: int | None = None
 
 
 def read_request(request: Request, data: bytes) -> Header:
@@ -217,13 +219,14 @@ def _topics(octets: Octets) -> tuple[tuple[str, int], ...]:
 
 
 def _produced(header: Header, octets: Octets) -> Header:
-    version, errors = header.request.version, list[int]()
+    version, errors, offsets = header.request.version, list[int](), list[int]()
     for _ in range(octets.count()):
         octets.skip(16) if version >= TOPIC_IDS else octets.text()
         for _ in range(octets.count()):
             octets.skip(4)
             errors.append(octets.int16())
-            octets.skip(16 if version < 5 else 24)  # offsets and times
+            offsets.append(octets.int64())
+            octets.skip(8 if version < 5 else 16)  # the time, where the log begins
             if version >= 8:
                 for _ in range(octets.count()):  # errors of records
                     octets.skip(4)
@@ -232,7 +235,7 @@ def _produced(header: Header, octets: Octets) -> Header:
                 octets.text()
             octets.tags()
         octets.tags()
-    return replace(header, errors=tuple(errors))
+    return replace(header, errors=tuple(errors), offset=offsets[0] if offsets else None)
 
 
 def _one_error(header: Header, octets: Octets) -> Header:

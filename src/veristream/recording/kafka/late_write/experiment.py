@@ -21,6 +21,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from veristream.brokers.java.process import JavaError
+from veristream.brokers.proxy.header import Header
 from veristream.brokers.proxy.pieces import let_pass
 from veristream.errors import EnvironmentFailure
 from veristream.recording.kafka.java import RecordedJavaProducer
@@ -120,31 +121,38 @@ def write_late(kafka: RunningKafka, recording: Recording, cell: Cell) -> tuple[L
     reader = kafka.reader(recording, "reader-0", "read_committed")
     read_to_end(recording, reader, topic, [0])
     reader.close()
-    answer = hold.answer
-    assert answer is not None and hold.late is not None
-    next_epoch = hold.later[-1].epoch if hold.later else -1
+    assert hold.answer is not None and hold.answer.errors and hold.late is not None
+    error, late_offset = hold.answer.errors[0], hold.answer.offset or 0
+    late_epoch = epoch_of(hold.late)
+    next_epoch = epoch_of(hold.later[-1]) if hold.later else -1
     late = LateWrite(
-        error="" if answer.error == 0 else KafkaError(answer.error).name(),
-        hanging=_hangs(first, second) and second.stable == answer.offset,
+        error="" if error == 0 else KafkaError(error).name(),
+        hanging=_hangs(first, second) and second.stable == late_offset,
         starved=COMMITTED not in _words(read),
-        new_epoch=next_epoch not in (-1, hold.late.epoch),
+        new_epoch=next_epoch not in (-1, late_epoch),
         aborted_read=LATE in _words(read_next),
         healed=last.stable == last.high,
     )
     evidence = Evidence(
-        produce_version=hold.late.version,
-        late_epoch=hold.late.epoch,
+        produce_version=hold.late.request.version,
+        late_epoch=late_epoch,
         next_epoch=next_epoch,
         gave_up=gave_up,
         aborted=aborted,
         committed=committed,
-        late_offset=answer.offset,
+        late_offset=late_offset,
         stable=(first.stable, second.stable),
         high=(first.high, second.high),
         read=_words(read),
         read_next=_words(read_next),
     )
     return late, evidence
+
+
+def epoch_of(written: Header) -> int:
+    """Returns the epoch with which a Produce request writes; -1 if it cannot be read."""
+    epoch = written.transactions[0].epoch if written.transactions else None
+    return -1 if epoch is None else epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +205,7 @@ def _give_up(stage: _Stage, client: Producer, hold: HoldWrite, *, in_callback: b
     if not in_callback:
         time.sleep(NOTICE_S)
     aborted = _attempt(lambda: client.abort_transaction(PATIENCE_S))
-    if hold.late is not None and hold.late.version < IMPLICIT:
+    if hold.late is not None and hold.late.request.version < IMPLICIT:
         stage.observer.wait_beyond(before, PATIENCE_S)
         time.sleep(SETTLE_S)
     if isinstance(client, RecordedJavaProducer):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
+from veristream.brokers.proxy.header import Header, read_answer, read_request
 from veristream.brokers.proxy.kafka import Key, is_of
 from veristream.brokers.proxy.pieces import DROP, PASS, Decision, Gate, Hold, Piece
-from veristream.brokers.proxy.produce import Answered, Written, read_answered, read_written
 
 
 class HoldWrite:
@@ -22,9 +22,9 @@ class HoldWrite:
         self._next_comes = threading.Event()
         self._has_next = threading.Event()
         self._has_answer = threading.Event()
-        self.late: Written | None = None
-        self.answer: Answered | None = None
-        self.later: list[Written] = []
+        self.late: Header | None = None
+        self.answer: Header | None = None
+        self.later: list[Header] = []
         """What was written since `expect_next`."""
 
     def __call__(self, piece: Piece) -> Decision:
@@ -37,21 +37,22 @@ class HoldWrite:
             return PASS
         if is_of(piece, Key.PRODUCE, "to client", self._client):
             if (piece.connection, request.correlation) == self._held:
-                self.answer = read_answered(piece)
+                answer = read_answer(Header(request), piece.data)
+                self.answer = answer if answer.errors else None
                 self._has_answer.set()
             return PASS
-        return self._write(piece) if is_of(piece, Key.PRODUCE, "to broker", self._client) else PASS
+        if is_of(piece, Key.PRODUCE, "to broker", self._client):
+            return self._write(piece, read_request(request, piece.data))
+        return PASS
 
-    def _write(self, piece: Piece) -> Decision:
-        written = read_written(piece)
-        if self._held is None and piece.request is not None:
-            self._held = piece.connection, piece.request.correlation
+    def _write(self, piece: Piece, written: Header) -> Decision:
+        if self._held is None:
+            self._held = piece.connection, written.request.correlation
             self.late = written
             return Hold(self._gate)
         if not self._next_comes.is_set():
             return DROP
-        if written is not None:
-            self.later.append(written)
+        self.later.append(written)
         self._has_next.set()
         return Hold(self._next_gate)
 
@@ -63,7 +64,7 @@ class HoldWrite:
         """Lets the late write pass."""
         self._gate.open()
 
-    def wait_answered(self, seconds: float) -> Answered | None:
+    def wait_answered(self, seconds: float) -> Header | None:
         """Waits for the broker's answer to the late write, and returns it, if it came and can be read."""
         self._has_answer.wait(seconds)
         return self.answer

@@ -2,7 +2,7 @@
 
 *Prove* checks models from papers and compares the verdicts. *Run* starts a Kabis cluster in which a storage
 party and a validator lie. *Audit* checks the ledger and every copy of every event on Spark, and names both
-liars.
+liars. Where a Kafka is on this machine already, *replay* makes a counterexample happen on it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 
 from veristream import library
+from veristream.brokers.kafka import is_at_hand
 from veristream.expected import Reproduction, find_known
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import show_audit
@@ -28,6 +30,9 @@ from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.wire.handshake import Role
 from veristream.known import find_models
 from veristream.page import Markup, element, escape, render_page, table, text
+from veristream.replay.listed import Compared, find_replays, run_listed
+from veristream.replay.outcome import explain, outcome
+from veristream.replay.report.html import show_listed
 from veristream.report.html import show_reproductions
 from veristream.report.words import tell_count
 from veristream.search.limits import count_cores
@@ -44,6 +49,8 @@ PROVED = (
 first two groups use different search loops, so the first two processes do not compile the same one."""
 PROVERS_MAX = 2
 """Most of the time goes into compiling kernels, which uses one core per model."""
+REPLAYED = "hanging-v0"
+"""The replay of the tour."""
 EVENTS = 20_000
 MASTER = "local[2]"
 
@@ -57,12 +64,17 @@ class Tour:
     proved: tuple[Reproduction, ...]
     ran: Demonstration
     audited: AuditReport
+    replayed: Compared | None = None
 
     @property
     def is_as_told(self) -> bool:
-        """Whether all verdicts are as expected, nothing was lost, and the audit named exactly the liars."""
+        """Whether all verdicts are as expected, nothing was lost, and the audit named exactly the liars.
+
+        What was replayed, if anything was, has to be as expected, too.
+        """
         proved = all(one.as_expected for one in self.proved)
-        return proved and not self.ran.problems and self.named == set(LIARS)
+        replayed = self.replayed is None or not self.replayed.differences
+        return proved and not self.ran.problems and self.named == set(LIARS) and replayed
 
     @property
     def named(self) -> set[str]:
@@ -79,14 +91,15 @@ def take_tour(
     tell: Tell = lambda _: None,
 ) -> Tour:
     """Proves, runs and audits; removes the cluster afterwards."""
+    models = models or find_models()
     tell("prove: checking models from papers")
-    proved = prove(papers, models or find_models(), tell)
+    proved = prove(papers, models, tell)
     tell("run: starting a cluster with two liars")
     with _cluster() as cluster:
         ran = demonstrate(cluster, events)
         tell("audit: checking every copy of every event on Spark")
         audited = _audit(cluster, master, tell)
-    return Tour(proved, ran, audited)
+    return Tour(proved, ran, audited, _replay(models, tell))
 
 
 def prove(papers: Sequence[Sequence[str]], models: Path, tell: Tell) -> tuple[Reproduction, ...]:
@@ -131,6 +144,16 @@ def _audit(cluster: Cluster, master: str, tell: Tell) -> AuditReport:
     )
 
 
+def _replay(models: Path, tell: Tell) -> Compared | None:
+    """Makes a counterexample happen on a real Kafka, if that and its client are on this machine."""
+    if find_spec("confluent_kafka") is None or not is_at_hand():
+        return None
+    tell("replay: steering a real Kafka through a counterexample")
+    listed = [one for one in find_replays(models) if one.name == REPLAYED]
+    with tempfile.TemporaryDirectory(prefix="veristream-tour-") as folder:
+        return next(run_listed(listed, Path(folder), lambda one: lambda step: None), None)
+
+
 def summarise(tour: Tour) -> Iterator[tuple[str, str]]:
     """Yields each part of the tour with one line about what it found."""
     ran, checked = tour.ran, tour.audited.checked
@@ -140,6 +163,13 @@ def summarise(tour: Tour) -> Iterator[tuple[str, str]]:
     yield "ran", f"{ran.acknowledged:,} events acknowledged, {ran.delivered:,} delivered, {problems}"
     yield "lied", f"{' and '.join(LIARS)}; caught on the ledger: {_names(ran.caught)}"
     yield "audited", f"{copies}, {checked.signatures:,} signatures; accused: {_names(sorted(tour.named))}"
+    if tour.replayed is not None:
+        yield "replayed", _tell_replayed(tour.replayed)
+
+
+def _tell_replayed(compared: Compared) -> str:
+    finding = compared.replayed.finding
+    return f"{compared.listed.property} on a real Kafka: {outcome(finding)}, {explain(finding)}"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -163,6 +193,7 @@ def render_tour(tour: Tour) -> str:
         ("Proved", (*_introduce(), *show_reproductions(tour.proved))),
         ("Run", _show_run(tour.ran)),
         ("Audited", show_audit(tour.audited)),
+        *([("Replayed", show_listed([tour.replayed]))] if tour.replayed is not None else []),
     )
     links = [element("a", escape(title), href=f"#{title.lower()}") for title, _ in sections]
     return render_page(

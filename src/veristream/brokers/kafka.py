@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from veristream.brokers.group import BrokerGroup
-from veristream.brokers.maven import Artifact, Bundle, resolve
+from veristream.brokers.maven import Artifact, Bundle, is_there, resolve
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.wire.ports import HOST, draw_ports
 from veristream.spark import find_java
@@ -146,6 +146,15 @@ def find_program(version: str = KAFKA_VERSION) -> Program:
         ) from missing
     logging = LOG4J_1 if version.startswith("3.") else LOG4J_2
     return Program(java, resolve(KAFKAS[version]), logging)
+
+
+def is_at_hand(version: str = KAFKA_VERSION) -> bool:
+    """Whether a Kafka can be started without a download."""
+    try:
+        find_java()
+    except EnvironmentFailure:
+        return False
+    return is_there(KAFKAS[version])
 
 
 class KafkaClusters(BrokerGroup):

@@ -53,6 +53,11 @@ def resolve(bundle: Bundle) -> Path:
     return folder
 
 
+def is_there(bundle: Bundle) -> bool:
+    """Whether a bundle was downloaded before."""
+    return cache_directory(bundle.name).is_dir()
+
+
 def _fetch(bundle: Bundle, folder: Path) -> None:
     """Downloads the jars with Maven; the folder appears complete or not at all."""
     maven = shutil.which("mvn")

@@ -26,10 +26,12 @@ def tour(
     prove   check models from papers and compare our verdicts with the published ones
     run     start a cluster in which two of seven parties lie; consumers still get the original events
     audit   check every copy of every event on Spark and name the liars
+    replay  make a counterexample happen on a real Kafka, if one is on this machine already
 
     The tour takes a few minutes, needs no external service and writes one page, report.html.
 
-    Exit code: 0 if every verdict is as expected, no event was lost and the audit named both liars.
+    Exit code: 0 if every verdict is as expected, no event was lost, the audit named both liars, and the
+    replay ended as expected.
     """
     with failures():
         from veristream.tour import render_tour, summarise, take_tour

@@ -10,12 +10,18 @@ from types import SimpleNamespace
 import pytest
 
 from tests.kabis.audit.test_page import make_report
+from tests.unit.replay.test_course import PLAN, Scripted
+from tests.unit.replay.test_plan import RUN
 from veristream.errors import ModelError
 from veristream.expected import Expectation, KnownModel, Reproduction, compare
 from veristream.kabis.audit.report import Accused
 from veristream.kabis.cluster.demonstration import LIARS, Demonstration
 from veristream.known import find_models
-from veristream.tour import PROVED, Tour, prove, render_tour, summarise, take_tour
+from veristream.replay.course import execute
+from veristream.replay.listed import Compared, find_replays
+from veristream.replay.outcome import Replayed, conclude
+from veristream.replay.trace import Run
+from veristream.tour import PROVED, REPLAYED, Tour, prove, render_tour, summarise, take_tour
 from veristream.verdict import Effort, Holds, Result, Step, Trace, Violated
 
 RECEIPT = SimpleNamespace(topic="orders", partition=1, sequence=7, height=3, validators=("validator-1",))
@@ -61,6 +67,24 @@ def test_it_goes_as_told() -> None:
     assert "orders-1, sequence 7, block 3, by validator-1" in page
 
 
+def replayed(*differences: str) -> Compared:
+    """A replay that was taken to its end."""
+    (one,) = find_replays(find_models(), [REPLAYED])
+    course = execute(PLAN, Scripted())
+    run = Run(one.model, "no_hanging_transaction", RUN, one.constants)
+    return Compared(one, run, Replayed(PLAN, None, conclude(course, None), course), differences)
+
+
+def test_what_was_replayed_is_told_too() -> None:
+    tour = replace(GOOD, replayed=replayed())
+    assert tour.is_as_told
+    assert dict(summarise(tour))["replayed"] == (
+        "no_hanging_transaction on a real Kafka: reproduced, the broker took all steps, and so it is"
+        " where the run leads"
+    )
+    assert 'id="replay-hanging-v0"' in render_tour(tour)
+
+
 @pytest.mark.parametrize(
     "tour",
     [
@@ -70,8 +94,9 @@ def test_it_goes_as_told() -> None:
         replace(
             GOOD, audited=replace(GOOD.audited, accused=(*BOTH, replace(BOTH[0], accused="storage-2")))
         ),
+        replace(GOOD, replayed=replayed("not reproduced, not reproduced")),
     ],
-    ids=["another verdict", "an event twice", "a liar not named", "an honest party named"],
+    ids=["another verdict", "an event twice", "a liar not named", "an honest party named", "no replay"],
 )
 def test_it_does_not(tour: Tour) -> None:
     assert not tour.is_as_told

@@ -30,8 +30,9 @@ __all__ = [
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Returns what hatchling needs, and what compiling the loops needs."""
+    """Returns what hatchling needs, what compiling the loops needs, and what modules with loops import."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    numpy = [one for one in project["dependencies"] if one.startswith("numpy")]
-    compilers = project["optional-dependencies"]["loops"]
-    return [*hatchling.get_requires_for_build_wheel(config_settings), *numpy, *compilers]
+    extras = project["optional-dependencies"]
+    among = [*project["dependencies"], *extras["spark"]]
+    imported = [one for one in among if one.startswith(("numpy", "pyarrow"))]
+    return [*hatchling.get_requires_for_build_wheel(config_settings), *imported, *extras["loops"]]

@@ -240,6 +240,25 @@ def test_changes_are_learned_though_one_liar_alone_answers() -> None:
     assert asked.members == ROTATED
 
 
+def test_who_knows_of_a_change_learns_it_though_all_former_validators_keep_quiet_about_it() -> None:
+    """Their keys are stolen, and whoever has them answers as all of them did."""
+    directory = founding()
+    directory.anyone.append(Source(handovers=chain_of(ROTATED).ledger.succession.handovers))
+    asked = Asking(directory)
+    asked.heed([(BEGIN, ROTATED)])
+    assert asyncio.run(asked.learn())
+    assert asked.members == ROTATED
+
+
+def test_false_snapshots_are_a_reason_to_ask_who_the_validators_are() -> None:
+    directory, true = founding(snapshot=offer(chain_of(None))), offer(chain_of(ROTATED))
+    directory.sources |= {party.public: Source(snapshot=true) for party in ROTATED.validators}
+    directory.anyone.append(Source(handovers=true[0].handovers))
+    asked = Asking(directory)
+    asked.heed([(BEGIN, ROTATED)])
+    assert asyncio.run(asked.snapshot(0, lambda manifest, _: manifest)) == true[0]
+
+
 def test_a_height_is_asked_again_of_validators_that_were_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "LEARN_EVERY_S", 0.0)
     chain = chain_of(ROTATED)

@@ -249,9 +249,10 @@ class Validators(ABC):
     def _knows_members(self, height: int) -> bool:
         """Whether the last change up to a height that the caller knows is proved."""
         begun = [each for each in self._heeded if each[0] <= height]
-        if not begun:
-            return True
-        begin, members = max(begun, key=itemgetter(0))
+        return not begun or self._is_proved(max(begun, key=itemgetter(0)))
+
+    def _is_proved(self, change: tuple[int, Members]) -> bool:
+        begin, members = change
         return begin in self._succession.heights and self._succession.at(begin) == members
 
     def keys_of(self, party: Party) -> Sequence[bytes]:
@@ -268,8 +269,9 @@ class Validators(ABC):
     async def learn(self) -> bool:
         """Asks for changes of the members, now and then; returns whether there is one that was not known.
 
-        F + 1 validators answer, one of which is correct. If fewer can be reached under their keys, whoever
-        listens at their addresses is asked: a handover proves itself.
+        F + 1 validators answer, one of which is correct. If fewer can be reached under their keys, or if
+        all may have left, as the caller knows of a change that is not proved here, whoever listens at
+        their addresses is asked, too: a handover proves itself.
         """
         now = asyncio.get_running_loop().time()
         if self._learned_s is not None and now - self._learned_s < LEARN_EVERY_S:
@@ -279,7 +281,7 @@ class Validators(ABC):
         with suppress(*FAILURES):
             async with asyncio.timeout(PATIENCE_S):
                 answers += await self._ask_many(self._handovers_of, needed)
-        if len(answers) < needed:
+        if len(answers) < needed or not all(map(self._is_proved, self._heeded)):
             answers += await self._handovers_of_anyone()
         for handovers in answers:
             self.know(handovers)
@@ -319,7 +321,7 @@ class Validators(ABC):
             self.know(manifest.handovers)
         if self.members != members:
             return await self.snapshot(above, use, moved)  # others are asked, in other positions
-        if not offers and await self.learn():
+        if not usable and await self.learn():
             return await self.snapshot(above, use, moved)
         was_late = False
         for validator, manifest in self._arrange(usable):

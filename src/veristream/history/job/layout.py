@@ -6,22 +6,20 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veristream.errors import EnvironmentFailure, ModelError
+from veristream.errors import EnvironmentFailure
 from veristream.history.checks.rows import Files
 from veristream.history.manifest import Manifest
 from veristream.history.schema import EVENTS
-from veristream.history.store.reader import bucket_files, open_file, require_all, to_columns
+from veristream.history.store.reader import bucket_files, open_file, require_all, to_columns, unreadable
 from veristream.history.store.rules import Place, check_nulls, check_rows
 
 Range = tuple[int, int]
 """The lowest and the highest value."""
-
-_DAMAGED: Final = "copy the history again; if it was damaged where it was recorded, record it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +87,9 @@ class Layout:
             opened = file or self.open(group.path)
             table = opened.read_row_group(group.number, columns=names, use_threads=False).select(names)
             batches = table.combine_chunks().to_batches()
-        except MemoryError:  # Arrow's is both
-            raise
         except (pa.ArrowException, OSError) as error:
-            told = (str(error).splitlines() or [type(error).__name__])[0]
-            message = f"{group.path}: row {group.first}: cannot be read from here: {told}"
-            raise ModelError(message, hint=_DAMAGED) from error
+            where = f"{group.path}: row {group.first}: cannot be read from here"
+            raise unreadable(where, error) from error
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
     def read_checked(self, group: Group) -> pa.RecordBatch:

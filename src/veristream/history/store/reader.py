@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -26,10 +27,12 @@ __all__ = [
     "read_events",
     "read_manifest",
     "require_all",
+    "unreadable",
     "validate",
 ]
 
 ROWS_AT_ONCE: Final = 65_536
+_EXHAUSTED: Final = (errno.ENOMEM, errno.EAGAIN)
 _DAMAGED: Final = "copy the history again; if it was damaged where it was recorded, record it again"
 
 
@@ -84,12 +87,8 @@ def open_file(path: Path) -> pq.ParquetFile:
     """Opens a file of a history; a truncated one, or one with other columns, is an error."""
     try:
         file = pq.ParquetFile(path)
-    except MemoryError:  # Arrow's is both
-        raise
     except (pa.ArrowException, OSError) as error:
-        raise ModelError(
-            f"{path}: cannot be read to its end: {_first_line(error)}", hint=_DAMAGED
-        ) from error
+        raise unreadable(f"{path}: cannot be read to its end", error) from error
     found = {field.name: field.type for field in file.schema_arrow}
     for field in EVENTS:
         if field.name not in found:
@@ -113,11 +112,8 @@ def read_batches(path: Path, manifest: Manifest, bucket: int | None = None) -> I
     while True:
         try:
             batch = next(batches, None)
-        except MemoryError:
-            raise
         except (pa.ArrowException, OSError) as error:
-            message = f"{path}: row {row}: cannot be read from here: {_first_line(error)}"
-            raise ModelError(message, hint=_DAMAGED) from error
+            raise unreadable(f"{path}: row {row}: cannot be read from here", error) from error
         if batch is None:
             return
         batch = batch.select(EVENTS.names)
@@ -170,5 +166,13 @@ def validate(folder: Path) -> int:
     return found
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def unreadable(told: str, error: Exception) -> ModelError:
+    """Returns the error of a damaged file; raises MemoryError if the machine lacks what reading takes.
+
+    Arrow says that memory ran out by an exception of its own, or by a thread that could not be started.
+    """
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) in _EXHAUSTED
+    if lacks or "Failed to launch worker thread" in first:
+        raise MemoryError(first) from error
+    return ModelError(f"{told}: {first}", hint=_DAMAGED)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,11 +29,30 @@ def fail_in_arrow(*_: Any, **__: Any) -> NoReturn:
     raise pa.ArrowMemoryError("malloc of size 64 failed")
 
 
+def fail_to_start_a_thread(*_: Any, **__: Any) -> NoReturn:
+    raise pa.ArrowException("Unknown error: Failed to launch worker thread: not available")
+
+
+def fail_to_start_one_later(*_: Any, **__: Any) -> Iterator[NoReturn]:
+    yield fail_to_start_a_thread()
+
+
+def fail_in_a_call() -> NoReturn:
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+def fail_in_a_call_later(*_: Any, **__: Any) -> Iterator[NoReturn]:
+    yield fail_in_a_call()
+
+
 @pytest.mark.parametrize(
     ("place", "name", "fail"),
     [
         (pq.ParquetFile, "read_row_group", fail_in_arrow),
+        (pq.ParquetFile, "read_row_group", fail_to_start_a_thread),
         (pq.ParquetFile, "iter_batches", fail_in_arrow),
+        (pq.ParquetFile, "iter_batches", fail_to_start_one_later),
+        (pq.ParquetFile, "iter_batches", fail_in_a_call_later),
         (index, "scan", fail_in_numpy),
         (plan, "to_columns", fail_in_numpy),
         (tasks, "survey", fail_in_numpy),
@@ -45,7 +65,7 @@ def fail_in_arrow(*_: Any, **__: Any) -> NoReturn:
     ],
 )
 def test_it_is_told_with_the_largest_bucket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fail: Callable[..., NoReturn]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fail: Callable[..., Any]
 ) -> None:
     folder = record(tmp_path / "h", TORN, 2)
     audit_folder(folder)

@@ -17,6 +17,7 @@ from tests.unit.history.report.sample import AUDIT as HISTORY
 from tests.unit.report.test_chart import run_of
 from tests.unit.trials.intruders.sample import surprising, well
 from tests.unit.trials.sample import all_tried
+from veristream.brokers.kafka import is_at_hand
 from veristream.errors import EnvironmentFailure
 from veristream.history.audited import Audit
 from veristream.history.manifest import Manifest
@@ -123,8 +124,11 @@ def test_the_page_of_the_tour(tab: Tab, tmp_path: Path) -> None:
         find_java()
     except EnvironmentFailure as missing:
         is_missing(missing.render())
-    page = tmp_path / "report.html"
+    page, replays = tmp_path / "report.html", is_at_hand()
     written = write("tour", "--events", "800", page=page)
-    assert written.count("<svg") == written.count("<summary>") + 3
-    assert written.count('<svg viewBox="0 0 400') == 3, "the audit's plots"
+    toured, _, replayed = written.partition("Replays of counterexamples")
+    assert toured.count("<svg") == toured.count("<summary>") + 3
+    assert toured.count('<svg viewBox="0 0 400') == 3, "the audit's plots"
+    assert bool(replayed) == replays
+    assert replayed.count("<svg") == max(0, replayed.count("<summary>") - 1), "of all but the steps"
     assert mistakes_in(tab, page) == []

@@ -187,6 +187,7 @@ class Client(Machine, Generic[Output]):
     def _lack_blocks(self, why: str) -> None:
         if self._has_started:
             self.around.stuck(self, self.decides.follower)
+        self._start_if_caught_up()
 
     def _hear_blocks(self, validator: int, blocks: list[CertifiedBlock]) -> None:
         for block in blocks:

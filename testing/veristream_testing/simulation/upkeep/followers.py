@@ -133,7 +133,7 @@ class Followers(Moving):
         if is_correct and (under_any_key or host.validator.seats.signer.public == party.public):  # type: ignore[union-attr]
             assert host is not None
             return Honest(host.store, host.published, host.validator.ledger)
-        if host is None and (self.former.listens_as(party) or self.former.steal(NEVER, asker.knows())):
+        if host is None and (self.former.listens_as(party) or self.former.poses_as(party, asker.knows())):
             return FormerSource(self.former, asker.knows, None)
         return None
 

@@ -43,6 +43,11 @@ class Stolen:
     end: int
     gone: tuple[int, ...]
 
+    @property
+    def keys(self) -> set[bytes]:
+        """The keys that are not in use any more."""
+        return {self.members.validators[number].public for number in self.gone}
+
     def certify(self, block_id: bytes, height: int) -> CommitCertificate:
         """Returns a certificate of their quorum."""
         message = vote_bytes(CHAIN, VoteKind.PRECOMMIT, height, 0, block_id)
@@ -70,6 +75,13 @@ class Former:
             if stolen.end <= height and stolen.end in knows:
                 return stolen
         return None
+
+    def poses_as(self, party: Party, knows: Collection[int]) -> bool:
+        """Whether it has stolen the key of a party that has left, as somebody knows."""
+        return any(
+            stolen.end in knows and party.public in stolen.keys
+            for stolen in self._list_stolen(self.top() + 1)
+        )
 
     def _list_stolen(self, claimed: int) -> list[Stolen]:
         """Returns the former sets of whose keys a quorum is neither in use nor in force at a height."""

@@ -243,7 +243,7 @@ class MemoryOrdering:
         answered = len(self._cluster.genesis.validators)
         return OrderingStatus(len(self._cluster.blocks), answered, enough=True)
 
-    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
+    def heed(self, changes: Iterable[tuple[int, Members]], height: int) -> None:
         """Does nothing: all blocks are true."""
 
     async def spread(self, height: int) -> None:

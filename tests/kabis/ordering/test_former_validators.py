@@ -12,6 +12,8 @@ import pytest
 from tests.kabis.chain import key_of, make_genesis
 from tests.kabis.ledger.changing import FOUNDING, Changing, certify_block, member, replaced, seven
 from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.client.checkpoint import Checkpoint
+from veristream.kabis.client.following import Progress, Pursuit
 from veristream.kabis.cluster.rejoining import VOTED_AHEAD, Rejoining, find_snapshot
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.snapshot import FalseSnapshotError, Manifest, Snapshot
@@ -22,6 +24,7 @@ from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.snapshots import SnapshotFolder
 from veristream.kabis.ordering.store import BlockStore
 from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.keys import verify
 from veristream.kabis.protocol.members import Members
 from veristream.kabis.storage.chain import ChainView, catch_up
 from veristream.kabis.wire.endpoints import RequestError
@@ -136,7 +139,7 @@ def test_a_block_of_former_validators_is_refused_by_whoever_knows_that_they_have
     forged = certify_block(chain_of(ROTATED).blocks[BEGIN], FOUNDING)
     asked = Asking(Directory())
     assert asked._check(forged, BEGIN + 1) == forged  # with the genesis alone, it cannot know better
-    asked.heed([(BEGIN, ROTATED)])
+    asked.heed([(BEGIN, ROTATED)], 1)
     with pytest.raises(LyingPartyError, match="have left"):
         asked._check(forged, BEGIN + 1)
     before = chain_of(ROTATED).certified_block(BEGIN - 1)
@@ -148,14 +151,14 @@ def test_a_snapshot_of_former_validators_is_refused_by_whoever_knows_that_they_h
 
     async def take(*changes: tuple[int, Members]) -> object:
         asked = Asking(founding(snapshot=forged))
-        asked.heed(changes)
+        asked.heed(changes, 1)
         return await asked.snapshot(0, lambda manifest, chunks: manifest)
 
     assert asyncio.run(take()) == forged[0]
     assert asyncio.run(take((BEGIN, ROTATED))) is None
     assert asyncio.run(take((TOP + 5, ROTATED))) == forged[0]  # of later members it need not know
     asked = Asking(founding(snapshot=true))
-    asked.heed([(BEGIN, ROTATED)])
+    asked.heed([(BEGIN, ROTATED)], 1)
     assert asyncio.run(asked.snapshot(0, lambda manifest, chunks: manifest.header.height)) == TOP
 
 
@@ -245,7 +248,7 @@ def test_who_knows_of_a_change_learns_it_though_all_former_validators_keep_quiet
     directory = founding()
     directory.anyone.append(Source(handovers=chain_of(ROTATED).ledger.succession.handovers))
     asked = Asking(directory)
-    asked.heed([(BEGIN, ROTATED)])
+    asked.heed([(BEGIN, ROTATED)], 1)
     assert asyncio.run(asked.learn())
     assert asked.members == ROTATED
 
@@ -255,7 +258,7 @@ def test_false_snapshots_are_a_reason_to_ask_who_the_validators_are() -> None:
     directory.sources |= {party.public: Source(snapshot=true) for party in ROTATED.validators}
     directory.anyone.append(Source(handovers=true[0].handovers))
     asked = Asking(directory)
-    asked.heed([(BEGIN, ROTATED)])
+    asked.heed([(BEGIN, ROTATED)], 1)
     assert asyncio.run(asked.snapshot(0, lambda manifest, _: manifest)) == true[0]
 
 
@@ -289,6 +292,45 @@ def test_a_key_counts_until_the_next_one_is_known_to_be_in_force() -> None:
     asked.directory.sources = {party.public: Source(6) for party in ROTATED.validators}
     assert asyncio.run(asked.status()).height == 6
     assert list(asked.keys_of(new)) == [new.public]
+
+
+def test_a_replaced_key_counts_for_nothing_above_the_height_that_the_caller_knows() -> None:
+    """Whoever stole the former keys cannot tell a client that knows better how far the chain is."""
+    asked = Asking(founding(height=TOP + 1000))
+    asked.know(chain_of(ROTATED).ledger.succession.handovers)
+    new = asked.members.validators[1]
+    asked.directory.sources[new.public] = Source(TOP)
+    asked.heed([], BEGIN - 2)
+    assert list(asked.keys_of(new)) == [new.public, FOUNDING.validators[1].public]
+    asked.heed([], BEGIN - 1)
+    asked.heed([], 0)  # what is known is not forgotten
+    assert list(asked.keys_of(new)) == [new.public]
+    assert asyncio.run(asked.status()).height == TOP
+
+
+def test_a_client_with_a_checkpoint_believes_no_former_key_about_the_height(tmp_path: Path) -> None:
+    """Its validators have new keys; whoever has the former ones claims a height that nobody reaches."""
+    chain, follower = chain_of(ROTATED), Follower(GENESIS)
+    true = [chain.certified_block(height) for height in range(1, TOP + 1)]
+    for block in true[:BEGIN]:
+        follower.follow(block, 0)
+    assert follower.last is not None
+    checkpoint = Checkpoint(tmp_path / "checkpoint", GENESIS, verify)
+    checkpoint.keep(follower.last, follower.ledger.succession)
+    asked = Asking(founding(height=TOP + 1000))
+    asked.directory.sources[ROTATED.validators[0].public] = Source(TOP, true)
+    asked.know(checkpoint.succession.handovers)
+    pursuit = Pursuit(Follower(GENESIS), 1.0)
+    pursuit.checkpoint = checkpoint
+
+    async def move() -> None:
+        blocks = await asked.read(pursuit.progress.height + 1, TOP)
+        assert blocks, "only those with former keys have told of more"
+        for block in blocks:
+            pursuit._follower.follow(block, 0)
+
+    asyncio.run(pursuit.catch_up(asked, move))
+    assert pursuit.progress == Progress(TOP, TOP)
 
 
 def test_a_snapshot_is_taken_though_it_tells_of_fewer_validators() -> None:

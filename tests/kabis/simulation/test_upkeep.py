@@ -340,7 +340,7 @@ def accept_a_snapshot_of_an_old_set(patch: pytest.MonkeyPatch) -> None:
 
 def forget_the_members_of_blocks(patch: pytest.MonkeyPatch) -> None:
     """Whoever begins again asks former validators, though its own blocks say that they have left."""
-    patch.setattr(Asking, "heed", lambda self, changes: None)
+    patch.setattr(Asking, "heed", lambda self, changes, height: None)
 
 
 def begin_one_height_too_early(patch: pytest.MonkeyPatch) -> None:

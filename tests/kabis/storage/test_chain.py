@@ -276,7 +276,7 @@ class Away:
             raise TimeoutError
         return OrderingStatus(self.chain.ledger.height, 3, enough=True)
 
-    def heed(self, changes: object) -> None:
+    def heed(self, changes: object, height: int) -> None:
         """There are no changes."""
 
     async def spread(self, height: int) -> None:

@@ -101,8 +101,11 @@ class Ordering(Protocol):
         `moved` is called whenever a part of it has come.
         """
 
-    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
-        """Tells which changes of the members the caller knows; others certify nothing after."""
+    def heed(self, changes: Iterable[tuple[int, Members]], height: int) -> None:
+        """Tells which changes of the members and which height the caller knows.
+
+        Members before a change certify nothing after it; their keys count for nothing once it is in force.
+        """
 
     async def status(self) -> OrderingStatus:
         """Returns the height of the chain."""

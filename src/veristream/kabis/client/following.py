@@ -120,8 +120,8 @@ async def resume(
     `gap` is how far behind that is, by default `SNAPSHOT_GAP`. Without a good snapshot, the follower stays
     where it is; returns False if nobody returns its next block either. `moved` is called at each progress.
     """
-    ordering.heed(follower.known_changes())
     height = follower.ledger.height
+    ordering.heed(follower.known_changes(), height)
     if target - height <= (SNAPSHOT_GAP if gap is None else gap) and (
         target <= height or await ordering.read(height + 1, height + 1)
     ):
@@ -152,8 +152,8 @@ async def watch_for_pruning(ordering: Ordering, follower: Follower) -> None:
 
 async def is_pruned(ordering: Ordering, follower: Follower) -> bool:
     """Returns whether the follower's next block was pruned, as far as enough validators show."""
-    ordering.heed(follower.known_changes())
     height = follower.ledger.height
+    ordering.heed(follower.known_changes(), height)
     status = await ordering.status()
     if status.height <= height or not status.enough:
         return False
@@ -211,10 +211,12 @@ class Pursuit:
                 def moved() -> None:
                     limit.reschedule(loop.time() + self._patience_s)
 
-                target = await ask_height(ordering, self.reasons)
+                known = ledger.height
                 if self.checkpoint is not None:
-                    target = max(target, self.checkpoint.height)
+                    known = max(known, self.checkpoint.height)
                     self._follower.known = self.checkpoint.succession
+                ordering.heed(self._follower.known_changes(), known)
+                target = max(known, await ask_height(ordering, self.reasons))
                 self._reason = ""
                 self.progress = Progress(ledger.height, target)
                 moved()

@@ -189,7 +189,7 @@ async def _find_height(folder: Path, rejoining: Rejoining) -> None:
 
 async def find_snapshot(ledger: Ledger, blocks: BlockStore, ordering: Validators) -> int | None:
     """Takes a snapshot if nobody returns the next block of a ledger; returns its height, or None."""
-    ordering.heed(ledger.memberships.changes)
+    ordering.heed(ledger.memberships.changes, ledger.height)
     if await ordering.read(ledger.height + 1, ledger.height + 1):
         return None
     return await take_snapshot(blocks, ordering, ledger.genesis)

@@ -98,6 +98,7 @@ class Validators(ABC):
         self._preferred_since = 0.0
         self._chunk_s = CHUNK_S
         self._reported = 0  # the last height that `status` returned
+        self._certain = 0  # the last height that a caller knows
 
     # Requests to one validator
 
@@ -235,12 +236,13 @@ class Validators(ABC):
         """The changes of the members that are known, verified."""
         return self._succession
 
-    def heed(self, changes: Iterable[tuple[int, Members]]) -> None:
+    def heed(self, changes: Iterable[tuple[int, Members]], height: int) -> None:
         """Tells which changes of the members the caller knows, from blocks that it has verified itself.
 
         What members before a change certify after it is refused, until the change is proved here too.
+        The chain has this height for certain: a key that was replaced before counts for nothing.
         """
-        self._heeded = tuple(changes)
+        self._heeded, self._certain = tuple(changes), max(self._certain, height)
 
     def members_at(self, height: int) -> Members:
         """Returns the members in force at a height, as far as changes are proved."""
@@ -261,7 +263,7 @@ class Validators(ABC):
         It has the key before the last change until that is in force, as far as the chain's height is known.
         """
         begun = self._succession.heights
-        if not begun or begun[-1] <= self._reported + 1:
+        if not begun or begun[-1] <= max(self._reported, self._certain) + 1:
             return (party.public,)
         before = self._succession.at(begun[-1] - 1).find(MemberRole.VALIDATOR, party.name)
         return tuple(dict.fromkeys((party.public, *([] if before is None else [before.public]))))

@@ -375,7 +375,7 @@ async def catch_up(view: ChainView, ordering: Ordering, verify: Verify = verify_
 
     Raises NotNextError, or one of `FAILURES`.
     """
-    ordering.heed(view.memberships.changes)
+    ordering.heed(view.memberships.changes, view.height)
     height = (await ordering.status()).height
     if height - view.height > SNAPSHOT_GAP:
         await _resume(view, ordering, verify)
@@ -383,7 +383,7 @@ async def catch_up(view: ChainView, ordering: Ordering, verify: Verify = verify_
         blocks = await ordering.read(view.height + 1, min(height, view.height + BLOCKS_AT_ONCE))
         for certified in blocks:
             view.take(certified)
-        ordering.heed(view.memberships.changes)
+        ordering.heed(view.memberships.changes, view.height)
         if not blocks and not await _resume(view, ordering, verify):
             break
     view.is_current = view.is_current or view.height >= height

@@ -206,6 +206,7 @@ class Followers(Moving):
                 checkpoint = Checkpoint(path, self.genesis, check_signature)
                 asking.know(checkpoint.succession.handovers)
                 follower.known = checkpoint.succession
+                asking.heed(follower.known_changes(), checkpoint.height)
                 goal = max(self._wait(asking.status()).height, checkpoint.height)
                 self._checkpoints[client.name] = checkpoint
                 self._stood_at[life] = -1

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import submit
-from veristream_testing.simulation.chain import CHAIN, key_of
+from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.clients import (
     PARTITIONS,
     TOPIC,
@@ -87,8 +89,11 @@ class Mallory(Machine):
         around = self.around
 
         def heard(receipt: StorageReceipt) -> None:
-            if receipt.party == name:
-                self.receipts[batch.digest()][name] = receipt
+            """Keeps a receipt unless it is forged: nobody takes a batch with one of those."""
+            with suppress(SignatureError):
+                receipt.verify(CHAIN, key_of(name).public, check_signature)
+                if receipt.party == name:
+                    self.receipts[batch.digest()][name] = receipt
 
         serve = partial(serve_store, around, around.stores[name], batch.encode(), self.name)
         around.ask(self, name, serve, heard, lambda why: None)

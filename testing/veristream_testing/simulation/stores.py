@@ -142,15 +142,15 @@ class Store:
             return Batch.decode(data).digest()
         return _answer(lambda: self.party.store(data, producer, key_of(producer).public).digest)
 
-    def receipt(self, digest: bytes) -> StorageReceipt:
-        """Returns the receipt of a batch, after a flush."""
+    def receipt(self, digest: bytes) -> StorageReceipt | Refusal:
+        """Returns the receipt of a batch, after a flush; none if the batch was dropped meanwhile."""
         if self.lie is StorageFault.FORGE:
             other = self.random.choice(self.genesis.storage).name
             return StorageReceipt(other, digest, key_of(self.name).sign(digest))
         if self.lie is StorageFault.FORGET:
             return sign_storage_receipt(CHAIN, self.name, digest, key_of(self.name))
         self.log.sync()
-        return self.party.receipt(digest)
+        return _answer(lambda: self.party.receipt(digest))
 
     def fetch(self, digest: bytes) -> bytes | Absent | Below | Refusal:
         """Returns the batch with a digest, according to the party's fault."""

@@ -221,6 +221,29 @@ def test_what_a_key_left_is_dropped_when_it_ends() -> None:
     assert [fetch_digest(party.core, each.digest()) for each in left] == [Absent()] * 3
 
 
+def test_a_batch_that_is_dropped_before_it_is_durable_is_refused() -> None:
+    """An exception that is no answer would cut the connection, and with it all that the peer waits for."""
+    chain = chain_with_topic()
+    held = Party(chain)
+
+    async def test() -> None:
+        party, batch = StorageParty(held.core, held.log, 0.001), batch_of(b"x")
+        peer = Peer(Role.PRODUCER, "alice", key_of("alice").public)
+        request = Attached(bytes((Operation.STORE,)) + batch.digest(), batch.encode())
+        storing = asyncio.ensure_future(party.answer_attached(peer, request))
+        while not held.log.end:
+            await asyncio.sleep(0)
+        chain.block(rotate(chain, "alice", 0))
+        held.follow()
+        assert held.core.settle() == 1
+        committing = asyncio.ensure_future(party.committer.run())
+        with pytest.raises(RequestError, match=f"the batch {batch.digest().hex()[:16]} is not kept"):
+            await storing
+        committing.cancel()
+
+    asyncio.run(test())
+
+
 def test_a_request_waits_for_the_party_to_read_the_chain_again() -> None:
     """The topic is made after the party has looked; it looks again at once, not when it is due."""
     chain = chain_with_topic()

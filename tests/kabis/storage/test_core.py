@@ -80,7 +80,7 @@ def test_a_receipt_is_given_only_when_the_batch_is_durable(log: StorageLog) -> N
     receipt.verify(CHAIN, STORES[0].public)
     with pytest.raises(SignatureError):
         receipt.verify(CHAIN, STORES[1].public)
-    with pytest.raises(KeyError):
+    with pytest.raises(StorageRefusedError, match="the batch 0000000000000000 is not kept"):
         core.receipt(bytes(32))
 
 

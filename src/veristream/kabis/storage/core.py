@@ -202,10 +202,10 @@ class StorageCore:
             self.waiting.add(header.producer, size_bytes)
 
     def receipt(self, digest: bytes) -> StorageReceipt:
-        """Signs the receipt of a batch. Raises NotDurableError until it is durable, KeyError if unknown."""
+        """Signs the receipt of a batch. Raises NotDurableError until it is durable, StorageRefusedError."""
         position = self._digests.get(digest)
-        if position is None:
-            raise KeyError(digest)
+        if position is None:  # perhaps it was dropped while it waited for the disk
+            raise StorageRefusedError(f"the batch {digest.hex()[:16]} is not kept")
         if position >= self._log.durable:
             raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
         self.seat.require()

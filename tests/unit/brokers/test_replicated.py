@@ -95,12 +95,16 @@ def test_a_proxy_is_advertised_in_a_brokers_place(tmp_path: Path) -> None:
     cluster.create(2)
     before = properties(cluster, "broker-1")
     client, inter = before["advertised.listeners"].split(",")
+    assert f"INTER://{cluster.address_between('broker-1')}" == inter
     cluster.advertise("broker-1", "127.0.0.1:1111")
     assert properties(cluster, "broker-1")["advertised.listeners"] == f"CLIENT://127.0.0.1:1111,{inter}"
     cluster.advertise("broker-1", "127.0.0.1:2222", "INTER")
     cluster.advertise("broker-1", client.removeprefix("CLIENT://"))
     after = {**before, "advertised.listeners": f"{client},INTER://127.0.0.1:2222"}
     assert properties(cluster, "broker-1") == after
+    assert f"INTER://{cluster.address_between('broker-1')}" == inter
+    with pytest.raises(EnvironmentFailure, match="controller-1 has no listener for other brokers"):
+        cluster.address_between("controller-1")
 
 
 def test_what_kafka_says_of_a_wrong_feature_is_passed_on(tmp_path: Path) -> None:

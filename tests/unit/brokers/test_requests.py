@@ -9,7 +9,15 @@ from struct import pack
 
 import pytest
 
-from veristream.brokers.replicated.requests import Metadata, Partition, ask_metadata, ask_new_topic
+from veristream.brokers.replicated.requests import (
+    Described,
+    Metadata,
+    Partition,
+    ask_metadata,
+    ask_new_topic,
+    ask_producer_id,
+    ask_transaction,
+)
 from veristream.errors import EnvironmentFailure, ModelError
 
 Serve = Callable[[bytes], str]
@@ -129,3 +137,34 @@ def test_kafkas_reason_is_passed_on(serve: Serve) -> None:
 def test_a_broker_that_hangs_up_is_a_failure_of_the_machine(serve: Serve) -> None:
     with pytest.raises(EnvironmentFailure, match="does not answer"):
         ask_new_topic(serve(b""), "orders", 1, 1, {})
+
+
+def compact(value: str) -> bytes:
+    return bytes((len(value) + 1,)) + value.encode()
+
+
+def described(error: int, state: str, epoch: int) -> bytes:
+    """A DescribeTransactions answer, version 0: no tags, throttling, one state, and no topics in it."""
+    told = pack(">h", error) + compact("t-1") + compact(state) + pack(">iqqh", 60_000, 5, 4000, epoch)
+    return b"\0" + pack(">i", 0) + b"\2" + told + b"\1\0" + b"\0"
+
+
+def test_a_coordinator_tells_the_state_of_a_transactional_id(serve: Serve, asked: Asked) -> None:
+    found = ask_transaction(serve(framed(described(0, "PrepareAbort", 3))), "t-1")
+    assert found == Described(0, "PrepareAbort", 3)
+    assert found.is_coordinated
+    assert asked == [pack(">hhi", 65, 0, 7) + text("veristream") + b"\0\2" + compact("t-1") + b"\0"]
+
+
+@pytest.mark.parametrize(("error", "is_coordinated"), [(105, True), (16, False), (14, False)])
+def test_only_the_coordinator_knows_or_does_not_know_an_id(
+    serve: Serve, error: int, is_coordinated: bool
+) -> None:
+    found = ask_transaction(serve(framed(described(error, "", -1))), "t-1")
+    assert (found.error, found.is_coordinated) == (error, is_coordinated)
+
+
+def test_a_broker_says_whether_it_has_producer_ids(serve: Serve, asked: Asked) -> None:
+    assert ask_producer_id(serve(framed(pack(">ihqh", 0, 14, -1, -1)))) == 14
+    assert ask_producer_id(serve(framed(pack(">ihqh", 0, 0, 4000, 0)))) == 0
+    assert asked[0] == pack(">hhi", 22, 0, 7) + text("veristream") + pack(">hi", -1, 30_000)

@@ -122,6 +122,14 @@ class ReplicatedKafka(BrokerGroup):
             listener = places[name]["listeners"].partition(",")[0].rpartition("/")[2]
             (self.folder / name / "address").write_text(f"{listener}\n", encoding="utf-8")
 
+    def address_between(self, name: str) -> str:
+        """Returns where other brokers reach a broker, unless it tells them a proxy's address."""
+        text = (self.folder / name / "server.properties").read_text(encoding="utf-8")
+        found = re.search(r"^listeners=.*INTER://([^,\n]+)", text, re.MULTILINE)
+        if found is None:
+            raise EnvironmentFailure(f"{name} has no listener for other brokers", "create the cluster anew")
+        return found[1]
+
     def advertise(self, name: str, address: str, listener: Listener = "CLIENT") -> None:
         """Makes a broker tell others to reach it at `address`, a proxy's, from its next start on.
 

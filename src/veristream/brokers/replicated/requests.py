@@ -15,11 +15,16 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 METADATA = (3, 0)
 CREATE_TOPICS = (19, 2)
+INIT_PRODUCER_ID = (22, 0)
+DESCRIBE_TRANSACTIONS = (65, 0)
+NOT_FOUND = 105
+"""The error of a coordinator that has loaded its log and does not know a transactional id."""
 CREATE_PATIENCE_MS = 30_000
 _HEADER = Struct(">hhi")
 _LENGTH = Struct(">i")
 _SHORT = Struct(">h")
 _CORRELATION = 7
+_TAGS = b"\0"  # no tagged fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,20 @@ class Metadata:
 
     brokers: frozenset[int]
     topics: Mapping[str, Mapping[int, Partition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a coordinator says of a transactional id: an error or the state, such as Ongoing; the epoch."""
+
+    error: int
+    state: str = ""
+    epoch: int = -1
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether it is the coordinator that answers, and has loaded its log."""
+        return self.error in (0, NOT_FOUND)
 
 
 def ask_metadata(address: str, topic: str | None = None, patience_s: float = 2.0) -> Metadata:
@@ -79,6 +98,33 @@ def ask_new_topic(
     refused, reason = answer.short(), answer.text()
     if refused:
         raise ModelError(f"Kafka does not create the topic {name!r}: {reason or f'error {refused}'}")
+
+
+def ask_transaction(address: str, transactional_id: str, patience_s: float = 2.0) -> Described:
+    """Asks a broker for the state of a transactional id, which only its coordinator knows.
+
+    Raises OSError if it does not answer.
+    """
+    name = transactional_id.encode()
+    body = b"".join((_TAGS, bytes((2, len(name) + 1)), name, _TAGS))  # one name; lengths are one more
+    answer = _Answer(_ask(address, DESCRIBE_TRANSACTIONS, body, patience_s))
+    answer.skip(len(_TAGS) + 4 + 1)  # the time of throttling, and the number of states
+    error = answer.short()
+    answer.compact_text()
+    state = answer.compact_text()
+    answer.skip(4 + 8 + 8)  # the timeout, the beginning, the producer id
+    return Described(error, state, answer.short())
+
+
+def ask_producer_id(address: str, patience_s: float = 2.0) -> int:
+    """Asks a broker for a producer id without transactions; returns the error that it answers, or 0.
+
+    A broker that has none left answers an error while it fetches some. Raises OSError without an answer.
+    """
+    body = _SHORT.pack(-1) + _LENGTH.pack(CREATE_PATIENCE_MS)  # no transactional id
+    answer = _Answer(_ask(address, INIT_PRODUCER_ID, body, patience_s))
+    answer.long()  # the time of throttling
+    return answer.short()
 
 
 def _text(value: str) -> bytes:
@@ -125,6 +171,15 @@ class _Answer:
         """Reads a text; a missing one is empty."""
         size = max(0, self.short())
         self._at += size
+        return self._data[self._at - size : self._at].decode()
+
+    def skip(self, size: int) -> None:
+        self._at += size
+
+    def compact_text(self) -> str:
+        """Reads a short text of a newer version; a missing one is empty."""
+        size = max(0, self._data[self._at] - 1)
+        self._at += 1 + size
         return self._data[self._at - size : self._at].decode()
 
     def longs(self) -> tuple[int, ...]:

@@ -166,23 +166,37 @@ def local_kafka(
     brokers: int = 3,
     *,
     proxied: bool = True,
+    between: bool = False,
     version: str = KAFKA_VERSION,
 ) -> Iterator[RunningKafka]:
-    """Runs brokers in a folder, new or not, until the block is left; they are then stopped."""
+    """Runs brokers in a folder, new or not, until the block is left; they are then stopped.
+
+    With `between`, brokers reach each other through proxies too, which `between_name` names.
+    """
     with ExitStack() as stack:
         cluster = ReplicatedKafka(folder, {**BROKER, **settings.broker}, settings.feature, version)
         cluster.create(brokers)
         bootstrap, network = cluster.bootstrap, None
         if proxied:
             targets = {name: cluster.address(name) for name in cluster.brokers()}
-            network = stack.enter_context(ProxyNetwork(targets, KafkaFrames))
+            inner = {between_name(name): cluster.address_between(name) for name in targets if between}
+            network = stack.enter_context(ProxyNetwork({**targets, **inner}, KafkaFrames))
             bootstrap = ",".join(network.address(name) for name in targets)
         for name in cluster.brokers():
-            reached = network.address(name) if network is not None else cluster.address(name)
+            reached, inside = cluster.address(name), cluster.address_between(name)
+            if network is not None:
+                reached = network.address(name)
+                inside = network.address(between_name(name)) if between else inside
             cluster.advertise(name, reached)
+            cluster.advertise(name, inside, "INTER")
         stack.enter_context(cluster)
         cluster.start()
         yield RunningKafka(bootstrap, settings, cluster, network)
+
+
+def between_name(broker: str) -> str:
+    """Returns the name of the proxy that other brokers reach a broker through."""
+    return f"{broker} between brokers"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ PARTITIONS = constant(2)
 RESTARTS = constant(2)  # the total number of restarts of clients with a PID
 ENDLESS = constant(0)  # 1: clients restart forever, and epochs wrap around
 EPOCHS = constant(CLIENTS + RESTARTS)  # the number of epochs; the first one assigned is 0
-LOOKUP = constant(1)  # 0: clients only guess the coordinator
+LOOKUP = constant(1)  # 0: clients only guess the coordinator; 2: they ask nobody else
 PARK = constant(0)  # 1: a request that meets a pending transition waits instead of being refused
 
 
@@ -56,13 +56,13 @@ class Client(Role, count=CLIENTS):
     @action(fair="weak")
     def ask(self, broker: Broker):
         """Any client may ask any broker."""
-        require(self.phase == Phase.READY)
+        require(LOOKUP != 2 and self.phase == Phase.READY)
         send_request(self, broker)
 
     @action(fair="strong")
     def ask_the_coordinator(self):
         """Stands for FindCoordinator: a client that asks repeatedly eventually asks the right broker."""
-        require(LOOKUP == 1 and self.phase == Phase.READY)
+        require(LOOKUP != 0 and self.phase == Phase.READY)
         send_request(self, leader_of(partition_of(tid_of(self))))
 
     @action(fair="weak")

@@ -26,6 +26,8 @@ LOSSES = constant(1)  # lost messages
 REPEATS = constant(1)  # requests that are resent too early
 EPOCHS = constant(2)  # the number of epochs of a PID
 PIDS = constant(2 * TIDS + FAULTS)  # the number of available PIDs; needing more is an error of the model
+LOOKUP = constant(1)  # 2: clients ask nobody but the coordinator
+KILLS = constant(0)  # 1: leadership moves since the leader is killed, which forgets everything
 RECOVERS = constant(1)  # 0: a log that is down stays down
 EARLY = constant(0)  # 1: a faulty coordinator that answers before the log has committed
 ROTATE = constant(1)  # 0: a faulty coordinator that lets epochs wrap around
@@ -66,7 +68,7 @@ class Client(Role, count=CLIENTS):
     @action(fair="weak")
     def ask(self, broker: Broker):
         """Any client may ask any broker."""
-        require(self.phase == Phase.READY)
+        require(LOOKUP != 2 and self.phase == Phase.READY)
         self.phase = Phase.INIT_PID_SENT
         send_request(self, broker)
 
@@ -223,6 +225,8 @@ class Partition(Role, count=PARTITIONS):
         global moves
         require(may_fail(moves, MOVES) and broker != self.leader and kept <= len(self.tail))
         moves += 1
+        if KILLS == 1:
+            drop(self.leader, self)
         self.leader = broker
         for _ in range(TAIL):
             if len(self.tail) > kept:
@@ -626,6 +630,29 @@ def granted_and_lost():
         and all(other.phase != Phase.HAS_PID for other in Client)
         for client in Client
     )
+
+
+@exists
+def unheard_epoch_is_kept(client: Client):
+    """The log keeps an epoch that no client was given: the client of a TID of its own gets the next one."""
+    return is_alone(client) and has_pid(client) and client.epoch > 0
+
+
+@exists
+def fences_itself(client: Client):
+    """A client whose TID nobody shares holds an epoch, and its coordinator has given a later one."""
+    return is_alone(client) and any(
+        broker.metadata[tid_of(client)].pid == client.pid
+        and broker.metadata[tid_of(client)].epoch > client.epoch
+        for broker in Broker
+        if has_pid(client)
+    )
+
+
+@exists
+def unheard_pid_is_lost(client: Client):
+    """The log loses a PID that no client was given: the client of the only TID gets another one."""
+    return TIDS == 1 and is_alone(client) and has_pid(client) and client.pid > 0
 
 
 @terminal

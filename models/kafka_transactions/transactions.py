@@ -664,6 +664,25 @@ def zombie_is_fenced(producer: Producer):
 
 
 @exists
+def granted_epoch_is_not_heard(producer: Producer):
+    """A coordinator grants an epoch and fails before it has told the producer, which gets the next one."""
+    asking = sum(1 for other in Producer if other.phase != Phase.NEW)
+    return begun == 0 and producer.phase == Phase.READY and producer.epoch >= asking
+
+
+@exists
+def failover_while_fencing(older: Producer, younger: Producer):
+    """A younger producer's epoch is lost with its coordinator; the older producer is fenced anyway."""
+    return (
+        Coordinator[0].generation > 0
+        and older.phase == Phase.FENCED
+        and older.epoch == 0
+        and younger.phase == Phase.READY
+        and younger.epoch > 1
+    )
+
+
+@exists
 def late_write_meets_newer_epoch():
     return any(write.epoch < write.to.epoch for write in writes)
 

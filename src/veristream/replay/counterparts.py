@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Expected = Literal["ok", "refused", "any"]
-"""What an answer or an outcome has to be, so that reality is still where the run is."""
+Word = Literal["ok", "refused", "any"]
+Expected = Word | str
+"""What an answer or an outcome has to be, so that reality is still where the run is; or an error's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,21 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """The message that the step takes from the variable `taken_from` goes on, and the broker answers."""
+    """The message that the step takes from the variable `taken_from` goes on, and the broker answers.
+
+    Without an `answer`, the broker answers in a later step.
+    """
 
     taken_from: str
-    answer: Expected = "ok"
+    answer: Expected | None = "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The call that the process began ends."""
+    """The call that the process began ends, and gives the epoch that its variable `epoch` then has."""
 
     outcome: Expected = "ok"
+    epoch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,12 @@ Counterpart = Call | Sent | Deliver | Return | Do | Itself | Missing
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A counterpart for steps in which the process's variables have these values before and after."""
+    """A counterpart for steps in which the process's variables have these values before and after.
+
+    In those of a delivery, the step also adds a message with the values `adds` to the same variable.
+    """
 
     counterpart: Counterpart
     before: Mapping[str, object] = field(default_factory=dict)
     after: Mapping[str, object] = field(default_factory=dict)
+    adds: Mapping[str, object] = field(default_factory=dict)

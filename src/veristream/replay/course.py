@@ -21,10 +21,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a message or a call: `error` is empty if it succeeded, None if nobody knows."""
+    """What came of a message or a call: `error` is empty if it succeeded, None if nobody knows.
+
+    `epoch` is the newest that the broker has given to the client, if it has given one.
+    """
 
     error: str | None
     seconds: float = 0.0
+    epoch: int | None = None
 
     def fits(self, expected: Expected) -> bool:
         """Whether reality is where the run is."""
@@ -35,8 +39,8 @@ class Answer:
                 return bool(self.error)
             case "any":
                 return True
-            case _:
-                assert_never(expected)
+            case name:
+                return self.error == name
 
 
 class Stage(Protocol):
@@ -52,7 +56,7 @@ class Stage(Protocol):
         """Waits until a message of a kind from the process's client is held that was not taken before."""
 
     def deliver(self, held: Held) -> Answer | None:
-        """Lets a message go on, and waits for its answer."""
+        """Lets a message go on, and waits for its answer, unless the run has it in a later step."""
 
     def wait_returned(self, process: str) -> Answer | None:
         """Waits until the call that the process began ends."""
@@ -90,6 +94,9 @@ class Course:
 
 Tell = Callable[[Planned], None]
 
+Bound = dict[Name, list[Held]]
+"""What waits at the proxy; of messages with the same name, the newest is delivered first."""
+
 
 class _Instead(Exception):  # noqa: N818  # no error: a finding
     """Reality left the run."""
@@ -100,7 +107,7 @@ def execute(todo: Plan, stage: Stage, tell: Tell = lambda step: None, *, steered
 
     Unless `steered`, clients are called in the same order, and messages arrive when they arrive.
     """
-    bound: dict[Name, Held] = {}
+    bound: Bound = {}
     done: list[Done] = []
     for step in todo.steps:
         tell(step)
@@ -112,7 +119,7 @@ def execute(todo: Plan, stage: Stage, tell: Tell = lambda step: None, *, steered
     return Course(tuple(done))
 
 
-def _do(step: Planned, stage: Stage, bound: dict[Name, Held]) -> str:
+def _do(step: Planned, stage: Stage, bound: Bound) -> str:
     """Does one step; returns how it went, in words. Raises _Instead if reality goes another way."""
     match step.counterpart:
         case Call(verb, sends):
@@ -148,23 +155,25 @@ def _call(step: Planned, stage: Stage) -> str:
             return "not steered"
 
 
-def _bind(step: Planned, stage: Stage, kind: str, bound: dict[Name, Held]) -> str:
+def _bind(step: Planned, stage: Stage, kind: str, bound: Bound) -> str:
     held = stage.take_held(step.process, kind)
     if held is None:
         raise _Instead(f"the client of {step.process} sent no {kind}; {stage.explain()}")
     if step.message is not None:
-        bound[step.message] = held
+        bound.setdefault(step.message, []).append(held)
     return f"{held.title} waits at the proxy"
 
 
-def _deliver(step: Planned, stage: Stage, bound: dict[Name, Held], expected: Expected) -> str:
+def _deliver(step: Planned, stage: Stage, bound: Bound, expected: Expected | None) -> str:
     assert step.message is not None, "a message is delivered"
-    held = bound.pop(step.message, None)
+    held = bound[step.message].pop() if bound.get(step.message) else None
     if held is None:
         raise _Instead(f"the message {' '.join(step.message[1:])} was never sent; {stage.explain()}")
     answer = stage.deliver(held)
     if answer is None:
         raise _Instead(f"{held.title} had no answer; {stage.explain()}")
+    if expected is None:
+        return f"{held.title} goes on"
     if not answer.fits(expected):
         raise _Instead(f"{held.title}: {_tell(answer)}, where the run has {expected}")
     return f"{held.title}: {_tell(answer)}"
@@ -176,7 +185,10 @@ def _returned(step: Planned, stage: Stage, expected: Expected) -> str:
         raise _Instead(f"the call of {step.process} does not return; {stage.explain()}")
     if not answer.fits(expected):
         raise _Instead(f"the call of {step.process} ended: {_tell(answer)}, where the run has {expected}")
-    return f"the call returned after {answer.seconds:.1f} s: {_tell(answer)}"
+    if expected != "any" and step.epoch not in (None, answer.epoch):
+        raise _Instead(f"{step.process} has the epoch {answer.epoch}, where the run has {step.epoch}")
+    with_epoch = "" if step.epoch is None else f", with the epoch {step.epoch}"
+    return f"the call returned after {answer.seconds:.1f} s: {_tell(answer)}{with_epoch}"
 
 
 def _tell(answer: Answer) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from veristream.errors import ModelError
-from veristream.replay.counterparts import Call, Counterpart, Deliver, Missing, Sent
+from veristream.replay.counterparts import Call, Case, Counterpart, Deliver, Missing, Return, Sent
 from veristream.replay.table import Messages, Table
 from veristream.verdict import Shown, Step, Trace
 
@@ -24,7 +24,7 @@ Name = tuple[str, ...]
 class Planned:
     """A step of the run and what stands for it; `message` is the one that it sends or takes.
 
-    `sender` is the process whose client sends that message.
+    `sender` is the process whose client sends that message. `epoch` is the one that a call gives.
     """
 
     number: int
@@ -33,6 +33,7 @@ class Planned:
     arguments: tuple[str, ...]
     counterpart: Counterpart
     message: Name | None = None
+    epoch: int | None = None
 
     @property
     def title(self) -> str:
@@ -97,20 +98,43 @@ def _step(number: int, before: Step, after: Step, table: Table) -> Planned:
             hint=f"add `{action} = {{ missing = … }}` if nothing real stands for it",
         )
     for case in table.actions[action]:
-        if _has(before, process, case.before) and _has(after, process, case.after):
+        if _fits(case, before, after, process):
             counterpart = case.counterpart
             break
     else:
         raise ModelError(f"no case of {action} in the table for {table.file} fits step {number} of the run")
     message: Name | None = None
+    epoch: int | None = None
     match counterpart:
         case Call(into=into) | Sent(into=into) if into:
             message = _changed(after, before, into, table.messages[into], f"step {number} adds")
         case Deliver(taken_from=variable):
             message = _changed(before, after, variable, table.messages[variable], f"step {number} takes")
+        case Return(epoch=variable) if variable:
+            epoch = _number(after, f"{process}.{variable}")
         case _:
             pass
-    return Planned(number, action, process, arguments, counterpart, message)
+    return Planned(number, action, process, arguments, counterpart, message, epoch)
+
+
+def _fits(case: Case, before: Step, after: Step, process: str) -> bool:
+    """Whether a step is one that a case is about."""
+    if not (_has(before, process, case.before) and _has(after, process, case.after)):
+        return False
+    if not case.adds or not isinstance(case.counterpart, Deliver):
+        return True
+    there, then = (one.state.get(case.counterpart.taken_from) for one in (before, after))
+    if not isinstance(there, list) or not isinstance(then, list):
+        return False
+    added = [one for one in then if one not in there and isinstance(one, dict)]
+    return any(case.adds.items() <= one.items() for one in added)
+
+
+def _number(step: Step, name: str) -> int:
+    value = step.state.get(name)
+    if not isinstance(value, int):
+        raise ModelError(f"`{name}` is no number in the model")
+    return value
 
 
 def _has(step: Step, process: str, values: Mapping[str, object]) -> bool:

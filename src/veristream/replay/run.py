@@ -23,6 +23,9 @@ PATIENCE_S: Final = 30.0
 PARTITIONS: Final = "PARTITIONS"
 """The constant of a model that says how many partitions there are."""
 
+IDS: Final = "TIDS"
+"""The constant of a model that says how many transactional ids its clients share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -56,12 +59,14 @@ def replay(
     assert request.broker == "kafka", request.broker
     from veristream.replay.kafka.run import Given, execute_on_kafka
 
+    constants = request.run.constants
     given = Given(
-        {**table.settings(request.run.constants), **request.settings},
-        {**table.constants, **request.run.constants}.get(PARTITIONS, 1),
+        {**table.settings(constants, {one.action for one in todo.steps}), **request.settings},
+        {**table.constants, **constants}.get(PARTITIONS, 1),
         request.seconds,
         f"{request.run.model.name} {request.run.model_property}",
         request.steered,
+        {**table.constants, **constants}.get(IDS, 1),
     )
     seen = execute_on_kafka(todo, given, folder, tell, say)
     say("auditing")
@@ -70,13 +75,15 @@ def replay(
     return Replayed(todo, asked, conclude(seen.course, judgement), seen.course, audit, seen.offsets)
 
 
-def find_property(table: Table, name: str) -> Property:
-    """Returns the property of a history that is the same as the model's; raises ModelError if none is."""
+def find_property(table: Table, name: str) -> Property | None:
+    """Returns the property of a history that is the same as the model's; None if the run's steps show it.
+
+    Raises ModelError if the table says nothing of it.
+    """
     base = name.partition("(")[0]
-    found = table.properties.get(base)
-    if found is None:
+    if base not in table.properties:
         known = ", ".join(table.properties) or "none"
         raise ModelError(
             f"no property of a history stands for {base} of {table.file}", hint=f"the table has {known}"
         )
-    return found
+    return table.properties[base]

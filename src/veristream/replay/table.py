@@ -18,7 +18,7 @@ produce = { sends = "Produce", into = "writes" }
 append_write = { deliver = "writes" }
 receive_answer = [{ before = { phase = "ADDING" }, itself = "the client hides it" }, { returns = "ok" }]
 
-[[table.settings]]      # for runs of a model with these constants
+[[table.settings]]      # for runs of a model with these constants, or with this `action`
 constants = { KIP890 = 0 }
 set = { "broker.transaction.partition.verification.enable" = "false" }
 """
@@ -26,7 +26,7 @@ set = { "broker.transaction.partition.verification.enable" = "false" }
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -44,6 +44,7 @@ from veristream.replay.counterparts import (
     Missing,
     Return,
     Sent,
+    Word,
 )
 
 FILE_NAME: Final = "replay.toml"
@@ -53,8 +54,14 @@ KINDS: Final = ("call", "sends", "deliver", "returns", "do", "itself", "missing"
 _MORE: Final = {
     "call": {"sends", "into"},
     "sends": {"into"},
-    "deliver": {"answer"},
+    "deliver": {"answer", "adds"},
+    "returns": {"epoch"},
 }
+LATER: Final = "later"
+"""The word for an answer that comes in a later step."""
+
+ITS_STEPS: Final = "its steps"
+"""What stands for a property that a run violates as soon as the broker took all of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +74,11 @@ class Messages:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Settings for runs of a model with these constants."""
+    """Settings for runs of a model with these constants, and with a step of this action, if it is given."""
 
     constants: Mapping[str, int]
     settings: Mapping[str, str]
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +89,16 @@ class Table:
     broker: str
     actions: Mapping[str, tuple[Case, ...]]
     messages: Mapping[str, Messages] = field(default_factory=dict)
-    properties: Mapping[str, Property] = field(default_factory=dict)
+    properties: Mapping[str, Property | None] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     chosen: tuple[Chosen, ...] = ()
 
-    def settings(self, constants: Mapping[str, int]) -> dict[str, str]:
-        """Returns the settings for a run with these constants; what stands later goes first."""
+    def settings(self, constants: Mapping[str, int], actions: Collection[str] = ()) -> dict[str, str]:
+        """Returns the settings for a run with these constants and actions; what stands later goes first."""
         all_of_them = {**self.constants, **constants}
         found: dict[str, str] = {}
         for each in self.chosen:
-            if each.constants.items() <= all_of_them.items():
+            if each.constants.items() <= all_of_them.items() and each.action in ("", *actions):
                 found.update(each.settings)
         return found
 
@@ -171,7 +179,7 @@ class _Reader:
                 f"{action}: `{variable}` is not among the messages", suggest(variable, messages, "")
             )
         counterpart = self._counterpart(action, kind, value)
-        return Case(counterpart, self._map(value, "before"), self._map(value, "after"))
+        return Case(counterpart, *(self._map(value, key) for key in ("before", "after", "adds")))
 
     def _counterpart(self, action: str, kind: str, value: Mapping[str, Any]) -> Counterpart:
         word = self._text(value, kind)
@@ -184,9 +192,10 @@ class _Reader:
             case "sends":
                 return Sent(sends, into)
             case "deliver":
-                return Deliver(word, self._expected(action, str(value.get("answer", "ok"))))
+                answer = str(value.get("answer", "ok"))
+                return Deliver(word, None if answer == LATER else self._expected(action, answer))
             case "returns":
-                return Return(self._expected(action, word))
+                return Return(self._expected(action, word), str(value.get("epoch", "")))
             case "do":
                 return Do(word)
             case "itself":
@@ -195,11 +204,10 @@ class _Reader:
                 return Missing(word)
 
     def _expected(self, action: str, word: str) -> Expected:
-        for known in get_args(Expected):
-            if word == known:
-                found: Expected = known
-                return found
-        raise self._error(f"{action}: `{word}` is no outcome", f"one of {', '.join(get_args(Expected))}")
+        if word in get_args(Word) or word.isupper():
+            return word
+        known = ", ".join(get_args(Word))
+        raise self._error(f"{action}: `{word}` is no outcome", f"one of {known}, or the name of an error")
 
     def _messages(self, variable: str, value: Any) -> Messages:
         if not isinstance(value, dict) or not isinstance(value.get("key"), list):
@@ -207,7 +215,9 @@ class _Reader:
         self._only(value, {"sender", "key"}, f"{variable}: ")
         return Messages(self._text(value, "sender"), tuple(map(str, value["key"])))
 
-    def _property(self, name: str, value: Any) -> Property:
+    def _property(self, name: str, value: Any) -> Property | None:
+        if value == ITS_STEPS:
+            return None
         try:
             return Property(value)
         except ValueError as error:
@@ -218,10 +228,11 @@ class _Reader:
     def _chosen(self, value: Any) -> Chosen:
         if not isinstance(value, dict):
             raise self._error("settings have to be tables, such as [[table.settings]]")
-        self._only(value, {"constants", "set"}, "settings: ")
+        self._only(value, {"constants", "set", "action"}, "settings: ")
         return Chosen(
             self._numbers(value, "constants"),
             {key: str(one) for key, one in self._map(value, "set").items()},
+            str(value.get("action", "")),
         )
 
     def _map(self, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:

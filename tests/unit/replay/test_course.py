@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.unit.replay.test_plan import RUN, state
-from tests.unit.replay.test_table import SMALL
+from tests.unit.replay.test_table import SMALL, STEPWISE
 from veristream.history.properties import Property
 from veristream.history.verdicts import Judgement, Word
 from veristream.replay.course import Answer, Course, Held, execute
@@ -124,6 +124,46 @@ def test_without_steering_only_clients_do_what_the_run_says() -> None:
         *["not steered"] * 5,
         "the call returned after 0.0 s: refused with INVALID_TXN_STATE",
     ]
+
+
+def test_an_answer_that_comes_later_is_not_looked_at() -> None:
+    (table,) = read_tables(STEPWISE, "replay.toml")
+    wire = {"wire": [{"from": "P(0)", "number": 0}]}
+    given = {"P(0).epoch": 1}
+    run = Trace((Step(None, None, {}), Step("take", "B(0)", {}), Step("hear", "P(0)", given)))
+    sent = plan(Trace((Step(None, None, {"wire": []}), Step("open", "P(0)", wire))), TABLE)
+    taken = plan(Trace((Step(None, None, wire), Step("take", "B(0)", {"wire": []}))), table)
+    heard = plan(Trace(run.steps[1:]), table)
+    todo = Plan((*sent.steps, *taken.steps, *heard.steps))
+    right = execute(todo, Scripted(answer=Answer(None), returned=Answer("", 0.5, 1)))
+    assert [one.how for one in right.done] == [
+        "InitProducerId 2 waits at the proxy",
+        "InitProducerId 2 goes on",
+        "the call returned after 0.5 s: ok, with the epoch 1",
+    ]
+    wrong = execute(todo, Scripted(answer=Answer(None), returned=Answer("", 0.5, 2)))
+    assert left(wrong)[1] == "P(0) has the epoch 2, where the run has 1"
+    assert execute(todo, Scripted(returned=Answer("", 0.5, 2)), steered=False).left is None
+
+
+def test_of_messages_with_the_same_name_the_newest_is_delivered_first() -> None:
+    states = [state("NEW"), state("NEW", 1), state("NEW", 1, 1), state("NEW", 1), state("NEW")]
+    names = ["produce(1)", "produce(1)", "take", "take"]
+    steps = [Step(name, "P(0)", each) for name, each in zip(names, states[1:], strict=True)]
+    stage = Scripted()
+    execute(plan(Trace((Step(None, None, states[0]), *steps)), TABLE), stage)
+    assert stage.did == [
+        "P(0) sends Produce",
+        "P(0) sends Produce",
+        "deliver Produce 2",
+        "deliver Produce 1",
+    ]
+
+
+def test_an_answer_may_have_to_be_a_certain_error() -> None:
+    assert REFUSED.fits("INVALID_TXN_STATE")
+    assert not REFUSED.fits("CONCURRENT_TRANSACTIONS")
+    assert not Answer("").fits("INVALID_TXN_STATE")
 
 
 def test_only_a_run_that_was_taken_reproduces_what_the_audit_finds() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.replay.test_table import SMALL
+from tests.unit.replay.test_table import SMALL, STEPWISE
 from veristream.errors import ModelError
 from veristream.replay.counterparts import Call, Deliver, Itself, Missing, Return, Sent
 from veristream.replay.plan import plan, split_label
@@ -86,3 +86,27 @@ def test_labels_are_split_into_names_and_arguments() -> None:
     assert split_label("commit") == ("commit", ())
     assert split_label("produce(1)") == ("produce", ("1",))
     assert split_label("fail_over(1, True)") == ("fail_over", ("1", "True"))
+
+
+def test_what_a_step_adds_chooses_the_case() -> None:
+    asked, busy = {"from": "P(0)", "number": 1}, {"from": "P(0)", "number": 1, "code": "BUSY"}
+    (table,) = read_tables(STEPWISE, "replay.toml")
+    steps = [
+        Step(None, None, {"wire": [asked]}),
+        Step("take", "B(0)", {"wire": []}),
+        Step(None, None, {"wire": [asked]}),
+        Step("take", "B(0)", {"wire": [busy | {"number": 2}]}),
+    ]
+    later, refused = (plan(Trace(tuple(steps[at : at + 2])), table).steps[0] for at in (0, 2))
+    assert later.counterpart == Deliver("wire", None)
+    assert refused.counterpart == Deliver("wire", "CONCURRENT_TRANSACTIONS")
+    assert later.message == refused.message == ("wire", "P(0)", "1")
+
+
+def test_a_step_knows_the_epoch_that_the_run_has() -> None:
+    (table,) = read_tables(STEPWISE, "replay.toml")
+    before = Step(None, None, {"P(0).epoch": -1})
+    found = plan(Trace((before, Step("hear", "P(0)", {"P(0).epoch": 3}))), table)
+    assert found.steps[0].epoch == 3
+    with pytest.raises(ModelError, match=r"`P\(0\).epoch` is no number in the model"):
+        plan(Trace((before, Step("hear", "P(0)", {}))), table)

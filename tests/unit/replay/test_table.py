@@ -12,6 +12,7 @@ from veristream.history.properties import Property
 from veristream.known import find_shipped
 from veristream.library import load
 from veristream.replay.counterparts import Call, Case, Deliver, Do, Itself, Missing, Return, Sent
+from veristream.replay.run import find_property
 from veristream.replay.table import FILE_NAME, Chosen, Messages, Table, find_table, read_tables
 
 TABLES = sorted(find_shipped().glob(f"*/{FILE_NAME}"))
@@ -74,6 +75,51 @@ def test_settings_go_by_the_constants_of_the_run() -> None:
     (table,) = read_tables(SMALL, "replay.toml")
     assert table.settings({}) == {"broker.a": "1"}
     assert table.settings({"N": 2}) == {"broker.a": "2"}
+
+
+STEPWISE = """
+[[table]]
+file = "m.py"
+broker = "kafka"
+
+[table.messages]
+wire = { sender = "from", key = ["number"] }
+
+[table.properties]
+never_twice = "its steps"
+
+[table.actions]
+take = [
+    { adds = { code = "BUSY" }, deliver = "wire", answer = "CONCURRENT_TRANSACTIONS" },
+    { deliver = "wire", answer = "later" },
+]
+hear = { returns = "ok", epoch = "epoch" }
+
+[[table.settings]]
+action = "time_out"
+set = { "producer.a" = "1" }
+"""
+
+
+def test_an_answer_may_come_later_and_an_epoch_is_the_models() -> None:
+    (table,) = read_tables(STEPWISE, "replay.toml")
+    assert table.actions == {
+        "take": (
+            Case(Deliver("wire", "CONCURRENT_TRANSACTIONS"), adds={"code": "BUSY"}),
+            Case(Deliver("wire", None)),
+        ),
+        "hear": (Case(Return("ok", "epoch")),),
+    }
+    assert table.properties == {"never_twice": None}
+    assert find_property(table, "never_twice(1)") is None
+    with pytest.raises(ModelError, match="no property of a history stands for another"):
+        find_property(table, "another")
+
+
+def test_settings_go_by_the_actions_of_the_run() -> None:
+    (table,) = read_tables(STEPWISE, "replay.toml")
+    assert table.settings({}) == table.settings({}, ["hear"]) == {}
+    assert table.settings({}, ["hear", "time_out"]) == {"producer.a": "1"}
 
 
 @pytest.mark.parametrize(

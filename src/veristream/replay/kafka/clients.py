@@ -41,7 +41,12 @@ class Client:
         self._running: Future[Answer] | None = None
 
     def call(self, verb: str, partition: int) -> None:
-        """Begins a call; the one before has to be over, or to end soon."""
+        """Begins a call; the one before has to be over, or to end soon.
+
+        One that is still being opened asks again by itself.
+        """
+        if verb == "open" and self._running is not None and not self._running.done():
+            return
         work = self._verb(verb, partition)
         self._running = self._executor.submit(_outcome, work)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
@@ -24,7 +24,8 @@ from veristream.recording.recording import Recording
 from veristream.replay.counterparts import Call, Do, Sent
 from veristream.replay.course import Answer, Held
 from veristream.replay.kafka.clients import VERBS, Client, end_all
-from veristream.replay.kafka.wire import KINDS, Wire
+from veristream.replay.kafka.replicas import Replicas
+from veristream.replay.kafka.wire import KINDS, Asked, Wire
 from veristream.replay.outcome import Offsets
 from veristream.replay.plan import Plan
 
@@ -34,8 +35,18 @@ BYSTANDER: Final = 3
 ANSWER_S: Final = 20.0
 COORDINATOR_S: Final = 60.0
 POLL_S: Final = 0.02
-DEEDS: Final = ("read", "await marker", "await failure")
+FAIL_OVER, MOVE, REPLICATE, LOAD, RESIGN = "fail over", "move", "replicate", "await load", "resign"
+DEEDS: Final = (
+    *("read", "restart", "await marker", "await failure", "await time-out", "await answer"),
+    *(FAIL_OVER, MOVE, REPLICATE, LOAD, RESIGN),
+)
 """What may happen besides calls and messages, as tables name it."""
+
+LOG_DEEDS: Final = frozenset({MOVE, REPLICATE})
+"""In a run with these, or with answers that come later, the transaction log waits for the run."""
+
+REPLICATED: Final = LOG_DEEDS | {FAIL_OVER}
+"""A run with these needs several brokers."""
 
 
 @dataclass(slots=True)
@@ -45,12 +56,25 @@ class KafkaStage:
     kafka: RunningKafka
     recording: Recording
     wire: Wire
+    replicas: Replicas
     topic: str
-    partitions: int
+    shape: Shape
     seconds: float
     clients: dict[str, Client] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
     """Where partitions ended when something was last seen to be written to them."""
+    restarts: int = 0
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has."""
+        return self.shape.partitions
+
+    def open(self, process: str, name: str) -> None:
+        """Gives a process its client, whose events the recording has under a name."""
+        id_ = self.replicas.ids[_number(process) % len(self.replicas.ids)]
+        producer = self.kafka.producer(self.recording, name, client_id=process, transactional_id=id_)
+        self.clients[process] = Client(producer, self.topic, prompt=not self.shape.asked.counts)
 
     def call(self, process: str, verb: str, arguments: Sequence[str]) -> None:
         """Begins a call of the process's client; the first argument, if any, is a partition."""
@@ -69,21 +93,69 @@ class KafkaStage:
 
     def wait_returned(self, process: str) -> Answer | None:
         """Waits until the call that the process began ends."""
-        return self.clients[process].wait_returned(self.seconds)
+        self.wire.let_hear(process)
+        answer = self.clients[process].wait_returned(self.seconds)
+        return None if answer is None else replace(answer, epoch=self.wire.epoch(process))
 
     def do(self, what: str, process: str, arguments: Sequence[str]) -> str:
-        """Reads the committed messages of all partitions, or waits for a marker or for a failure."""
+        """Reads all partitions, waits for something, or lets something happen to a client or a broker."""
         match what:
             case "read":
                 self._read("read_committed", f"reader of {process}")
+                return ""
+            case "restart":
+                self.restarts += 1
+                end_all([self.clients[process]])
+                self.open(process, f"{process} restarted, {self.restarts}")
+                return ""
             case "await marker":
-                return self._await_longer(int(process.partition("(")[2].rstrip(")")))
+                return self._await_marker(_number(process))
             case "await failure":
                 failed = self.clients[process].wait_failed(self.seconds)
                 return "" if failed else f"no message of {process} has failed"
+            case "await time-out":
+                return self.replicas.await_time_out(self.topic)
+            case "await answer":
+                answer = self.wire.wait_later(self.seconds)
+                return "no coordinator answers" if answer is None else answer.error or ""
+            case _:
+                return self._do_to_brokers(what, [int(each) for each in arguments])
+
+    def _do_to_brokers(self, what: str, arguments: Sequence[int]) -> str:
+        """Does something to the coordinator or to its log."""
+        match what:
+            case "fail over":
+                return self._fail_over(lost=bool(arguments[0]))
+            case "move":
+                wrong = self.replicas.fetch_once() if arguments[1] else ""
+                return wrong or self._kill(lost=True)
+            case "replicate":
+                return self.replicas.replicate()
+            case "await load":
+                return self.replicas.find()
+            case "resign":
+                return "a broker that was killed tells nobody" if arguments[1] else ""
             case _:
                 raise AssertionError(what)
-        return ""
+
+    def _fail_over(self, *, lost: bool) -> str:
+        """Kills the coordinator, and waits until clients ask the next one what the former was not told.
+
+        What it had said and is under way may be `lost`.
+        """
+        asked = self.wire.lose(self.replicas.coordinator)
+        return self._kill(lost=lost) or self.wire.find_again(asked, self.seconds)
+
+    def _kill(self, *, lost: bool) -> str:
+        """Kills the coordinator and waits for the next."""
+        former = self.replicas.coordinator
+        self.replicas.kill()
+        if lost:
+            self.kafka.proxies.cut_once(former)
+            self.wire.forget_answers(former)
+        if self.shape.holds_markers:
+            self.wire.forget_markers(self.partitions)
+        return self.replicas.take_over()
 
     def explain(self) -> str:
         """Says what passed and what waits."""
@@ -93,6 +165,7 @@ class KafkaStage:
         """Lets all go on, ends the clients, lets the log grow, and reads it; returns where readers stop."""
         self.wire.release_all()
         end_all(list(self.clients.values()))
+        self.replicas.end()
         bystander = self.kafka.producer(self.recording, "bystander", acks="all")
         for number in range(BYSTANDER):
             for partition in range(self.partitions):
@@ -104,6 +177,12 @@ class KafkaStage:
         stable = find_ends(self.kafka, self.topic, self.partitions, committed=True)
         end = self._ends()
         return tuple(Offsets(each, stable[each], end[each]) for each in range(self.partitions))
+
+    def _await_marker(self, partition: int) -> str:
+        """Lets a marker go on, if they are held, and waits until its partition has it."""
+        if self.shape.holds_markers and not self.wire.deliver_marker(partition, self.seconds):
+            return f"no marker for partition {partition} came"
+        return self._await_longer(partition)
 
     def _await_longer(self, partition: int) -> str:
         """Waits until a partition is longer than what was written to it and marked in it so far."""
@@ -155,7 +234,13 @@ def find_ends(kafka: RunningKafka, topic: str, partitions: int, *, committed: bo
 
 
 def check_plan(plan: Plan) -> None:
-    """Raises ModelError if the plan has words that mean nothing to this stage."""
+    """Raises ModelError if the plan has words that mean nothing to this stage, or more than it can do."""
+    killed = [one for one in plan.steps if one.counterpart in (Do(FAIL_OVER), Do(MOVE))]
+    if len(killed) > 1:
+        raise ModelError(
+            f"{killed[1].title} kills a second broker of three, and two are needed",
+            hint="replay a run with one failover",
+        )
     for step in plan.steps:
         match step.counterpart:
             case Call(verb) if verb not in VERBS:
@@ -173,11 +258,22 @@ def check_plan(plan: Plan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a run needs: clients, by their processes, and partitions; how many messages it holds, if any."""
+    """What a run needs: clients, by their processes, transactional ids, partitions; what is held, if any.
+
+    With several `brokers`, markers wait at a proxy, or the transaction log `is_steered`.
+    """
 
     processes: tuple[str, ...]
-    held: Mapping[tuple[str, str], int]
+    asked: Asked
     partitions: int
+    ids: int = 1
+    brokers: int = 1
+    is_log_steered: bool = False
+
+    @property
+    def holds_markers(self) -> bool:
+        """Whether markers wait at a proxy until the run delivers them."""
+        return self.brokers > 1 and not self.is_log_steered and bool(self.asked.counts)
 
 
 @contextmanager
@@ -186,19 +282,37 @@ def on_stage(
 ) -> Iterator[KafkaStage]:
     """Opens a topic and the clients, and holds what the run decides about; a step waits `seconds`."""
     topic = new_topic("replay")
-    kafka.create_topic(topic, shape.partitions)
     wait_for_coordinator(kafka, f"{topic}-before")
     steering = Steering(recording)
-    wire = Wire(steering, shape.held)
-    stage = KafkaStage(
-        kafka, recording, wire, topic, shape.partitions, seconds, ends=[0] * shape.partitions
-    )
+    ids = [topic, *(f"{topic}-{number}" for number in range(1, shape.ids))]
+    replicas = Replicas(kafka, recording, steering, ids, seconds)
+    if wrong := replicas.find():
+        raise EnvironmentFailure(wrong, "see log.txt of the brokers")
+    if shape.brokers > 1:
+        replicas.create_topic(topic, shape.partitions)
+    else:
+        kafka.create_topic(topic, shape.partitions)
+    wire = Wire(steering, shape.asked)
+    stage = KafkaStage(kafka, recording, wire, replicas, topic, shape, seconds, ends=[0] * shape.partitions)
     for process in shape.processes:
-        producer = kafka.producer(recording, process, transactional_id=topic)
-        stage.clients[process] = Client(producer, topic, prompt=not shape.held)
+        stage.open(process, process)
     kafka.proxies.decide = steering
     try:
+        _begin(stage)
         yield stage
     finally:
         wire.release_all()
         kafka.proxies.decide = let_pass
+
+
+def _begin(stage: KafkaStage) -> None:
+    """Holds what goes from broker to broker."""
+    if stage.shape.holds_markers:
+        stage.wire.hold_markers(stage.topic, stage.partitions)
+    if stage.shape.is_log_steered and (wrong := stage.replicas.hold_log()):
+        raise EnvironmentFailure(wrong, "see log.txt of the brokers")
+
+
+def _number(process: str) -> int:
+    """Returns the number of a process, such as 2 of Client(2)."""
+    return int(process.partition("(")[2].rstrip(")"))

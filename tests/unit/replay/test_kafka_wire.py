@@ -166,6 +166,18 @@ def test_spare_requests_wait_too() -> None:
     assert line.ask(4, b"P(1)").is_set()
 
 
+def test_the_answer_to_a_marker_waits_until_the_transaction_is_complete() -> None:
+    steering = Steering()
+    wire, line = Wire(steering, Asked({})), Line(steering, "b", 0)
+    wire.hold_markers("orders", 1)
+    line.mark(1, 0)
+    assert wire.deliver_marker(0, AT_ONCE_S)
+    answered = line.answer(1, 0, 0)
+    assert not answered.is_set()
+    wire.let_complete()
+    assert answered.is_set()
+
+
 def test_markers_wait_for_their_turn_and_those_of_a_former_coordinator_for_ever() -> None:
     steering = Steering()
     wire, line = Wire(steering, Asked({})), Line(steering, "b", 0)

@@ -7,7 +7,7 @@ reach each other through proxies, where markers wait, and the fetches of the log
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,7 +25,10 @@ from veristream.recording.recording import Recording
 
 ANSWER_S: Final = 20.0
 POLL_S: Final = 0.05
-ONGOING: Final = "Ongoing"
+ONGOING: Final = ("Ongoing",)
+ENDING: Final = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""The states of a transaction before and while its markers are written, as Kafka names them."""
+
 FETCHES: Final = 3
 """After so many fetches, a follower has fetched all that was there before the first one, and said so."""
 
@@ -88,12 +91,12 @@ class Replicas:
             ) from failure
         self.kafka.local.wait_in_sync(name)
 
-    def await_time_out(self, transactional_id: str) -> str:
-        """Waits until the coordinator has ended a transaction by itself."""
+    def await_end(self, transactional_id: str, states: Collection[str]) -> str:
+        """Waits until a transaction is in none of these states; returns what went wrong."""
         deadline_s = time.monotonic() + self.seconds
-        while (told := self.describe(transactional_id)) is None or told.state == ONGOING:
+        while (told := self.describe(transactional_id)) is None or told.state in states:
             if time.monotonic() > deadline_s:
-                return "the transaction is still ongoing"
+                return f"the transaction is {'not known' if told is None else told.state}"
             time.sleep(POLL_S)
         return ""
 

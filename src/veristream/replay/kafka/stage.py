@@ -24,7 +24,7 @@ from veristream.recording.recording import Recording
 from veristream.replay.counterparts import Call, Do, Sent
 from veristream.replay.course import Answer, Held
 from veristream.replay.kafka.clients import VERBS, Client, end_all
-from veristream.replay.kafka.replicas import Replicas
+from veristream.replay.kafka.replicas import ENDING, ONGOING, Replicas
 from veristream.replay.kafka.wire import KINDS, Asked, Wire
 from veristream.replay.outcome import Offsets
 from veristream.replay.plan import Plan
@@ -37,7 +37,7 @@ COORDINATOR_S: Final = 60.0
 POLL_S: Final = 0.02
 FAIL_OVER, MOVE, REPLICATE, LOAD, RESIGN = "fail over", "move", "replicate", "await load", "resign"
 DEEDS: Final = (
-    *("read", "restart", "await marker", "await failure", "await time-out", "await answer"),
+    *("read", "restart", "await marker", "complete", "await failure", "await time-out", "await answer"),
     *(FAIL_OVER, MOVE, REPLICATE, LOAD, RESIGN),
 )
 """What may happen besides calls and messages, as tables name it."""
@@ -110,11 +110,16 @@ class KafkaStage:
                 return ""
             case "await marker":
                 return self._await_marker(_number(process))
+            case "complete":
+                if not self.shape.holds_markers:
+                    return ""  # the coordinator does it by itself
+                self.wire.let_complete()
+                return self.replicas.await_end(self.topic, ENDING)
             case "await failure":
                 failed = self.clients[process].wait_failed(self.seconds)
                 return "" if failed else f"no message of {process} has failed"
             case "await time-out":
-                return self.replicas.await_time_out(self.topic)
+                return self.replicas.await_end(self.topic, ONGOING)
             case "await answer":
                 answer = self.wire.wait_later(self.seconds)
                 return "no coordinator answers" if answer is None else answer.error or ""

@@ -77,6 +77,7 @@ class Wire:
         self._answers: defaultdict[str, list[str]] = defaultdict(list)
         self._awaited: list[str] = []
         self._markers: Counter[int] = Counter()
+        self._marked: list[str] = []
         for (client, kind), times in asked.counts.items():
             for _ in range(times + asked.spare):
                 self._hold(client, kind)
@@ -181,16 +182,25 @@ class Wire:
                 self._markers[partition] += 1
 
     def deliver_marker(self, partition: int, seconds: float) -> bool:
-        """Lets the next marker to a partition go on; returns whether one has come."""
+        """Lets the next marker to a partition go on, and keeps the answer; returns whether one has come."""
         self._markers[partition] += 1
         name = _marker(partition, self._markers[partition])
         try:
-            self._steering.wait_held(name, seconds)
+            seen = self._steering.wait_held(name, seconds)
         except WaitedTooLong:
             self._markers[partition] -= 1
             return False
+        self._marked.append(_answer_to(name))
+        match = Match("to client", seen.node, seen.connection, key=Key.WRITE_TXN_MARKERS)
+        self._steering.perform(Rule(self._marked[-1], "hold", match))
         self._steering.release(name)
         return True
+
+    def let_complete(self) -> None:
+        """Lets the coordinator know which markers are written."""
+        for name in self._marked:
+            self._steering.release(name)
+        self._marked.clear()
 
     def explain(self) -> str:
         """Says what passed last and what waits."""

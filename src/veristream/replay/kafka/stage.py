@@ -32,6 +32,7 @@ from veristream.replay.plan import Plan
 BYSTANDER: Final = 3
 """How many messages without a transaction are sent to each partition in the end, so that the log grows."""
 
+BYSTANDER_S: Final = 60.0
 ANSWER_S: Final = 20.0
 COORDINATOR_S: Final = 60.0
 POLL_S: Final = 0.02
@@ -171,11 +172,12 @@ class KafkaStage:
         self.wire.release_all()
         end_all(list(self.clients.values()))
         self.replicas.end()
-        bystander = self.kafka.producer(self.recording, "bystander", acks="all")
+        patient = f"{BYSTANDER_S * 1000:.0f}"  # the run's clients may give up soon, and this one may not
+        bystander = self.kafka.producer(self.recording, "bystander", acks="all", message_timeout_ms=patient)
         for number in range(BYSTANDER):
             for partition in range(self.partitions):
                 produce(bystander, self.topic, payload(number), partition)
-        if bystander.flush(ANSWER_S):
+        if bystander.flush(BYSTANDER_S):
             raise EnvironmentFailure("Kafka takes no messages any more", "see log.txt of the brokers")
         bystander.close()
         self._read("read_committed", "reader")

@@ -99,8 +99,11 @@ class Writer:
             ends = dict.fromkeys((ENDED, *(edge.target for edge in self._endings(component))))
             locations += [net.Location(name, final=True) for name in ends]
         size = max(component.slots.values(), default=0)
+        # An asserted process has constant arguments.
+        first = [one.value for one in self.begin.slots if isinstance(one, Number)] if root else []
         variables = tuple(
-            net.Variable(variable_name(component, position), ir.INT) for position in range(size)
+            net.Variable(variable_name(component, position), ir.INT, (), (value,))
+            for position, value in enumerate((*first, *(0,) * (size - len(first))))
         )
         initial = self.begin.location if root else locations[0].name
         return net.Component(

@@ -89,16 +89,22 @@ def _put_in_statement(statement: csp.Statement, values: Values) -> csp.Statement
             at = None if index is None else put_in(index, values)
             return replace(statement, target=new, value=put_in(value, values), index=at)
         case csp.If(condition=condition, then=then, otherwise=otherwise):
+            test = put_in(condition, values)
             return replace(
                 statement,
-                condition=put_in(condition, values),
-                then=put_in_program(then, values),
-                otherwise=put_in_program(otherwise, values),
+                condition=test,
+                then=() if _is(test, False) else put_in_program(then, values),
+                otherwise=() if _is(test, True) else put_in_program(otherwise, values),
             )
         case csp.While(condition=condition, body=body):
-            return replace(
-                statement, condition=put_in(condition, values), body=put_in_program(body, values)
-            )
+            test = put_in(condition, values)
+            again = () if _is(test, False) else put_in_program(body, values)
+            return replace(statement, condition=test, body=again)
+
+
+def _is(condition: csp.Expr, truth: bool) -> bool:
+    """Whether the condition is constant and has the truth value, so that one branch never runs."""
+    return isinstance(condition, csp.Number) and bool(condition.value) == truth
 
 
 def bound_names(expr: csp.Expr) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The entry point of CSP#: from a file to Networks, one for each process that assertions name.
 
 `read.parse` yields a Specification. `automata` turns a process of it into automata, `components` into a
-Network, `ranges` narrows its variables, and `claims` translates the assertions.
+Network, `ranges` narrows its variables, `claims` translates the assertions, and `words` avoids overflows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from veristream.languages.csp.lower.expressions import Translator
 from veristream.languages.csp.lower.ranges import narrow
 from veristream.languages.csp.lower.spell import spell_term
 from veristream.languages.csp.lower.terms import COPIES_MAX
+from veristream.languages.csp.lower.words import keep_words
 from veristream.languages.csp.read.parse import read_specification
 from veristream.source import Source
 
@@ -120,11 +121,11 @@ def _with_properties(
         names.add(assertion.text)
         if isinstance(assertion.claim, syntax.Refines):
             other = _lowered(specification, assertion.claim.specification, lowered)
-            claim: prop.Claim = prop.Refines(other, assertion.claim.model)
+            claim: prop.Claim = prop.Refines(keep_words(other), assertion.claim.model)
         else:
             claim = write_claim(assertion.claim, translator)
         properties.append(prop.Property(assertion.text, claim, span=assertion.span))
-    complete = replace(network, properties=tuple(properties))
+    complete = keep_words(replace(network, properties=tuple(properties)))
     verify(complete)
     return complete
 

@@ -2,17 +2,21 @@
 
 CSP# numbers have 32 bits, but most variables stay in a small range, and every bit saved makes the state
 smaller. An interval analysis over all edges runs to a fixpoint; intervals that keep growing are widened,
-at worst to 32 bits. `network` applies it last.
+at worst to 32 bits. Values that only code writes which never runs are included as well: they are legal.
+`network` applies it last.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir.bounds import Interval, Names, edge_names, interval
+from veristream.ir.constant import constant_value
 from veristream.ir.network import Channel, Edge, Network, Receive, Send, Variable, all_variables
 from veristream.ir.walk import walk
 
@@ -29,6 +33,7 @@ class _Found:
     fields: dict[tuple[str, int], Interval]
     fixed: frozenset[str]
     changed: set[object] = field(default_factory=set)
+    growths: Counter[object] = field(default_factory=Counter)
 
     def grow(self, name: str, value: Interval) -> None:
         if name in self.fixed:
@@ -62,7 +67,7 @@ def narrow(network: Network, fixed: frozenset[str]) -> Network:
     steps = thresholds(network)
     edges = [(edge, _depends_on(edge)) for component in network.components for edge in component.edges]
     before: set[object] | None = None  # what changed in the last turn
-    for turn in range(ROUNDS * 4):
+    for turn in count():  # ends: a name that grows again and again soon has 32 bits
         found.changed = set()
         names = _names(network, found)
         for edge, known in edges:
@@ -73,8 +78,11 @@ def narrow(network: Network, fixed: frozenset[str]) -> Network:
         if not found.changed:
             break
         before = {key[0] if isinstance(key, tuple) else key for key in found.changed}
+        found.growths.update(found.changed)
         if turn >= ROUNDS:
-            _widen(found, steps if turn < ROUNDS * 3 else ())
+            _widen(found, steps, last=turn >= ROUNDS * 3)
+    for edge, _ in edges:
+        _include_constants(edge, found)
     return _apply(network, found)
 
 
@@ -112,17 +120,20 @@ def _numbers(expr: ir.Expr | None) -> Iterator[int]:
             return
 
 
-def _widen(found: _Found, steps: tuple[int, ...]) -> None:
-    def wider(value: Interval) -> Interval:
-        low = max((step for step in steps if step <= value.low), default=ir.INT.low)
-        high = min((step for step in steps if step >= value.high), default=ir.INT.high)
+def _widen(found: _Found, steps: tuple[int, ...], *, last: bool) -> None:
+    """Widens what has changed to the next thresholds; with `last`, what still grows to 32 bits."""
+
+    def wider(key: object, value: Interval) -> Interval:
+        known = () if last and found.growths[key] >= ROUNDS else steps
+        low = max((step for step in known if step <= value.low), default=ir.INT.low)
+        high = min((step for step in known if step >= value.high), default=ir.INT.high)
         return Interval(max(low, ir.INT.low), min(high, ir.INT.high))
 
     for key in found.changed:
         if isinstance(key, str):
-            found.variables[key] = wider(found.variables[key])
+            found.variables[key] = wider(key, found.variables[key])
         elif isinstance(key, tuple):
-            found.fields[key] = wider(found.fields[key])
+            found.fields[key] = wider(key, found.fields[key])
 
 
 def _clip(value: Interval) -> Interval:
@@ -169,6 +180,24 @@ def _apply(network: Network, found: _Found) -> Network:
         channels=tuple(_channel(channel, found) for channel in network.channels),
         components=components,
     )
+
+
+def _include_constants(edge: Edge, found: _Found) -> None:
+    """Includes the constants that the edge writes, also where it cannot run, since `verify` checks them."""
+
+    def constant(value: ir.Expr) -> Interval | None:
+        number = constant_value(value)
+        return None if number is None else _clip(Interval(number, number))
+
+    if isinstance(edge.sync, Send):
+        for position, value in enumerate(edge.sync.values):
+            if (given := constant(value)) is not None:
+                found.grow_field((edge.sync.channel, position), given)
+    for node in walk(edge.update):
+        if not isinstance(node, ir.Assign) or not isinstance(node.target, ir.Load):
+            continue
+        if (given := constant(node.value)) is not None:
+            found.grow(node.target.variable, given)
 
 
 # --- One edge ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.csp.oracle_steps import TAU, TERMINATE, moves
-from tests.csp.oracle_terms import Term, activate, substitute
+from tests.csp.oracle_terms import Term, activate, substitute, unfold
 from tests.csp.oracle_values import Buffers, Memory, OracleFault, Tables, Values, evaluate
 from veristream.languages.csp import syntax as csp
 
@@ -91,11 +91,17 @@ class Graph:
 
 
 def initial(spec: csp.Specification, process: csp.Ref) -> Configuration:
-    """Returns the initial state of the process."""
+    """Returns the initial state of the process; a process that is a composition has started."""
     tables = Tables(spec)
-    return Configuration(
-        activate(substitute(process, {}), tables), tables.initial_values(), tables.initial_buffers()
+    values, buffers = tables.initial_values(), tables.initial_buffers()
+    body = unfold(
+        process, [evaluate(each, Memory(tables, values, buffers)) for each in process.arguments], tables
     )
+    composed = isinstance(body, csp.Parallel | csp.Copies) or (
+        isinstance(body, csp.Replicated) and body.operator in ("parallel", "interleave")
+    )
+    term = activate(body if composed else substitute(process, {}), tables)
+    return Configuration(term, values, buffers)
 
 
 def steps(

@@ -268,7 +268,9 @@ class Component(Node):
     locations: tuple[Location, ...]
     edges: tuple[Edge, ...]
     initial: str
-    idle: bool = False  # a slot that starts only when an edge forks it
+    idle: bool = (
+        False  # a slot that starts only when an edge forks it; others may be killed and forked again
+    )
     variables: tuple[Variable, ...] = ()
     priority: int = 0
 

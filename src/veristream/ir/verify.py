@@ -54,6 +54,7 @@ def verify(network: net.Network) -> None:
         {function.name: function for function in network.functions},
         {component.name: component for component in network.components},
         network.timed,
+        stopped=_stopped(network),
     )
     for variable in net.all_variables(network):
         _check_variable(variable, declared)
@@ -299,12 +300,19 @@ def _check_edge(edge: net.Edge, component: net.Component, declared: Declared) ->
     for slots in (tuple(fork.component for fork in edge.fork), edge.join, edge.kill, edge.actors):
         _check_slots(slots, edge, declared)
     for fork in edge.fork:
-        _check_fork(fork, declared.components[fork.component], edge)
+        _check_fork(fork, declared, edge)
 
 
-def _check_fork(fork: net.Fork, component: net.Component, edge: net.Edge) -> None:
+def _stopped(network: net.Network) -> frozenset[str]:
+    """Returns the components that an edge joins or kills, so that another may fork them again."""
+    edges = [edge for component in network.components for edge in component.edges]
+    return frozenset(name for edge in edges for name in edge.join + edge.kill)
+
+
+def _check_fork(fork: net.Fork, declared: Declared, edge: net.Edge) -> None:
+    component = declared.components[fork.component]
     span = edge.span if fork.span is NOWHERE else fork.span
-    if not component.idle:
+    if not component.idle and component.name not in declared.stopped:
         raise ModelError(
             f"`{component.name}` cannot be forked: it is already running at the start",
             span,

@@ -23,7 +23,10 @@ BOUND_MAX = 2**62 - 1
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The declarations of the network by name; `impure` are the functions that assign state."""
+    """The declarations of the network by name.
+
+    `impure` are the functions that assign state, `stopped` the components that edges join or kill.
+    """
 
     enums: Mapping[str, tuple[int, int]]  # their smallest and largest numbers
     variables: Mapping[str, Variable]
@@ -33,6 +36,7 @@ class Declared:
     components: Mapping[str, Component]
     timed: bool = False
     impure: frozenset[str] = frozenset()
+    stopped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,7 @@ def test_edges(clauses: str, message: str | None, marked: str | None) -> None:
         "receive meeting(?v, 1) when v > 0 do { n := v }",
         "fork Slot join Slot kill Slot",
         "kill Q",
+        "kill Q fork Q",
         "when (forall k in 0..1: a[k][0] > 0) and (exists k in 0..1: a[k][1] > 0)",
         "do { let t[3]: 0..3 = 0; t[n mod 3] := 1; n := t[2] }",
     ],

@@ -18,16 +18,23 @@ If a parameter takes many values, or a component has very many locations, its va
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veristream.errors import ModelError
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.alphabet import Alphabets, start
+from veristream.languages.csp.lower.machine import (
+    BAG,
+    Arc,
+    Component,
+    Composition,
+    ForkPoint,
+    Signature,
+    Start,
+)
 from veristream.languages.csp.lower.moves import (
-    Happens,
     Move,
     Sends,
     Silent,
@@ -53,7 +60,6 @@ from veristream.languages.csp.lower.terms import (
     first_end_name,
     names_of,
 )
-from veristream.source import Span
 
 VALUES_MAX = 64
 LOCATIONS_MAX = 3_000
@@ -61,8 +67,6 @@ INLINE_MAX = 500
 """A component with more terms forks its compositions before a `;`."""
 COMPONENTS_MAX = 600
 DEPTH_MAX = 40
-BAG = "bag"
-"""The only location of a component that counts members."""
 
 
 class WidenError(Exception):
@@ -81,106 +85,6 @@ class UncountedError(Exception):
     """Restarts the construction without bags."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The key of a composition among those that a component may fork."""
-
-    interleave: bool
-    alphabets: tuple[Alphabet, ...]
-    hidden: Alphabet
-    atomic: bool
-    size: int
-    bag: bool = False
-    endless: Term | None = None
-
-
-@dataclass(eq=False, slots=True)
-class Composition:
-    """The components that one component forks together."""
-
-    signature: Signature
-    owner: Component
-    number: int
-    branches: list[Component] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class ForkPoint:
-    """A composition inside a term; `put` replaces it in the term.
-
-    `hidden` and `atomic` describe the operators around it.
-    """
-
-    composition: csp.Parallel | csp.Copies | Running
-    hidden: Alphabet = frozenset()
-    atomic: bool = False
-    put: Callable[[Term], Term] = lambda new: new
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A component at a location with the values of its slots, or a bag with its members' locations."""
-
-    component: Component
-    location: str
-    slots: tuple[csp.Expr, ...] = ()
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Arc:
-    """A step of a component: the first of `starts` is its own new location, the others are forked.
-
-    A step with a `barrier` synchronises with other components; a `hidden` one is silent.
-    """
-
-    source: str
-    move: Move
-    starts: tuple[Start, ...]
-    barrier: tuple[Name, Composition] | None = None
-    hidden: bool = False
-    actors: tuple[str, ...] = ()
-
-
-@dataclass(eq=False, slots=True)
-class Component:
-    """An automaton; `ends` lists the locations that can terminate, each with its move.
-
-    A `counted` one represents all members of a bag: `size` of them, or copies of `endless`.
-    """
-
-    name: str
-    parent: Composition | None
-    position: int
-    depth: int
-    span: Span
-    locations: dict[Term, str] = field(default_factory=dict)
-    alike: Counter[str] = field(default_factory=Counter)
-    slots: dict[str, int] = field(default_factory=dict)
-    arcs: list[Arc] = field(default_factory=list)
-    ends: list[tuple[str, Move]] = field(default_factory=list)
-    urgent: set[str] = field(default_factory=set)
-    holding: dict[str, Composition] = field(default_factory=dict)  # at which locations branches run
-    compositions: dict[Signature, Composition] = field(default_factory=dict)
-    values: dict[tuple[str, int], set[int]] = field(default_factory=dict)
-    pending: deque[Term] = field(default_factory=deque)
-    counted: bool = False
-    size: int = 0
-    endless: str | None = None
-
-    def outward(self) -> Iterator[tuple[Composition, int]]:
-        """Yields the enclosing compositions and the position in each, innermost first."""
-        here: Component | None = self
-        while here is not None and here.parent is not None:
-            yield here.parent, here.position
-            here = here.parent.owner
-
-    @property
-    def atomic(self) -> bool:
-        """Whether all steps of the component are atomic."""
-        return any(composition.signature.atomic for composition, _ in self.outward())
-
-
 @dataclass(slots=True)
 class Automata:
     """The components of a process, the root first, and their construction."""
@@ -192,10 +96,10 @@ class Automata:
     components: list[Component] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
-    def build(self, process: csp.Ref) -> Start:
-        """Builds all components of a process; returns the start of the root."""
+    def build(self, process: csp.Ref) -> tuple[Start, ...]:
+        """Builds all components of a process; returns those that run at its start, the root first."""
         root = self._component(process, None, 0, 0)
-        begin = self._plan(root, process)
+        begin = self._plan(root, self._first(process))
         for component in self.components:  # grows during the loop
             self._explore(component)
         while any(component.pending for component in self.components):
@@ -203,7 +107,12 @@ class Automata:
                 self._explore(component)
         for component in reversed(self.components):  # forked components before their owners
             _end_first(component)
-        return begin[0]
+        return begin
+
+    def _first(self, process: csp.Ref) -> Term:
+        """Returns the term at the start: a process that is a composition has begun, as in PAT."""
+        body = self.steps.body(process)
+        return body if isinstance(body, csp.Parallel | csp.Copies) else process
 
     def _component(self, term: Term, parent: Composition | None, position: int, depth: int) -> Component:
         if depth > DEPTH_MAX or len(self.components) >= COMPONENTS_MAX:
@@ -436,8 +345,8 @@ def _names_around(component: Component) -> Alphabet:
     return frozenset(names)
 
 
-def build(specification: csp.Specification, process: csp.Ref) -> tuple[Start, Automata]:
-    """Builds the automata of a process; returns them with the start of the root.
+def build(specification: csp.Specification, process: csp.Ref) -> tuple[tuple[Start, ...], Automata]:
+    """Builds the automata of a process; returns them with what runs at its start, the root first.
 
     Starts over with more slots, without bags or with more forks as the construction demands.
     """
@@ -457,29 +366,3 @@ def build(specification: csp.Specification, process: csp.Ref) -> tuple[Start, Au
             counted = False
         except ForkSequencesError:
             fork_sequences = True
-
-
-def participants(composition: Composition, name: Name) -> list[tuple[Component, ...]]:
-    """Returns each combination of components that can perform the event of a composition together."""
-    signature = composition.signature
-    ways = [_ways(branch, name) for branch in composition.branches]
-    shared = name in shared_events(signature.alphabets)
-    joined: list[tuple[Component, ...]] = [()] if shared else []
-    for position, mine in enumerate(ways):
-        if not shared:
-            joined += mine
-        elif name in signature.alphabets[position]:
-            joined = [(*left, *right) for left in joined for right in mine]
-    return joined
-
-
-def _ways(component: Component, name: Name) -> list[tuple[Component, ...]]:
-    own = any(
-        isinstance(arc.move.act, Happens) and concrete(arc.move) == name and arc.barrier is not None
-        for arc in component.arcs
-    )
-    ways: list[tuple[Component, ...]] = [(component,)] if own else []
-    for composition in component.compositions.values():
-        if name not in composition.signature.hidden:
-            ways += participants(composition, name)
-    return ways

@@ -6,25 +6,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.languages.csp.lower.automata import (
-    BAG,
+from veristream.languages.csp.lower import bags
+from veristream.languages.csp.lower.automata import Automata
+from veristream.languages.csp.lower.channels import Channels
+from veristream.languages.csp.lower.expressions import Translator
+from veristream.languages.csp.lower.machine import (
     Arc,
-    Automata,
     Component,
     Composition,
     Start,
+    inside,
     participants,
 )
-from veristream.languages.csp.lower.channels import Channels
-from veristream.languages.csp.lower.expressions import Translator
 from veristream.languages.csp.lower.moves import (
     Happens,
     Meets,
@@ -38,9 +37,8 @@ from veristream.languages.csp.lower.moves import (
 )
 from veristream.languages.csp.lower.slots import slot_name
 from veristream.languages.csp.lower.spell import spell_term
-from veristream.languages.csp.lower.steps import meet
 from veristream.languages.csp.lower.terms import Forked, Name, Term, end_name, first_end_name
-from veristream.languages.csp.syntax import Binder, Expr, Number, Skip, Specification, Stop
+from veristream.languages.csp.syntax import Binder, Expr, Number, Specification, Stop
 from veristream.source import Span
 
 ENDED = "✓"
@@ -51,11 +49,11 @@ SPLIT_MAX = 64
 
 @dataclass(slots=True)
 class Writer:
-    """Writes the components and barriers of one Network; `begin` is the start of the root component."""
+    """Writes the components and barriers of one Network; `begin` says what runs first, the root first."""
 
     specification: Specification
     automata: Automata
-    begin: Start
+    begin: tuple[Start, ...]
     _shapes: dict[str, tuple[int, ...]] = field(init=False)
     channels: Channels = field(init=False)
     _ends: dict[Composition, ir.Expr] = field(default_factory=dict)
@@ -68,7 +66,7 @@ class Writer:
     def components(self) -> tuple[net.Component, ...]:
         """Returns all components, the root first."""
         return tuple(
-            self._bag(component) if component.counted else self._component(component)
+            bags.write(self, component) if component.counted else self._component(component)
             for component in self.automata.components
         )
 
@@ -88,8 +86,8 @@ class Writer:
         return tuple(channel for channel in found.values() if channel.vectors)
 
     def _component(self, component: Component) -> net.Component:
-        root = component is self.begin.component
-        edges = [edge for arc in component.arcs for edge in self._edges(component, arc)]
+        root, start = component is self.begin[0].component, self.started(component)
+        edges = [edge for arc in component.arcs for edge in self.edges(component, arc)]
         if root:
             edges += self._endings(component)
         locations = [
@@ -99,22 +97,24 @@ class Writer:
             ends = dict.fromkeys((ENDED, *(edge.target for edge in self._endings(component))))
             locations += [net.Location(name, final=True) for name in ends]
         size = max(component.slots.values(), default=0)
-        # An asserted process has constant arguments.
-        first = [one.value for one in self.begin.slots if isinstance(one, Number)] if root else []
+        first = constants(start.slots) if start else []
         variables = tuple(
             net.Variable(variable_name(component, position), ir.INT, (), (value,))
             for position, value in enumerate((*first, *(0,) * (size - len(first))))
         )
-        initial = self.begin.location if root else locations[0].name
         return net.Component(
             component.name,
             tuple(locations),
             tuple(edges),
-            initial,
-            not root,
+            start.location if start else locations[0].name,
+            start is None,
             variables,
             span=component.span,
         )
+
+    def started(self, component: Component) -> Start | None:
+        """Returns where the component is when the process begins, or None if it is forked later."""
+        return next((start for start in self.begin if start.component is component), None)
 
     @staticmethod
     def _kind(component: Component, location: str) -> net.LocationKind:
@@ -125,7 +125,7 @@ class Writer:
         edges: list[net.Edge] = []
         label = net.Label(TERMINATE)
         for location, move in component.ends:
-            guard = self._conjunction(component, move.conditions)
+            guard = self.condition(component, move.conditions)
             update = self._checks(component, move)
             after = ended(move.target)
             kill = self._left(component, location)
@@ -149,7 +149,7 @@ class Writer:
         all_: ir.Expr | None = None
         for branch in composition.branches:
             if branch.counted:
-                return self._bag_can_end(branch)
+                return bags.can_end(self, branch)
             any_ = self._any_end(branch, branch.ends)
             if any_ is None:
                 return None
@@ -170,7 +170,7 @@ class Writer:
         any_: ir.Expr | None = None
         for location, move in ends:
             here: ir.Expr = ir.AtLocation(branch.name, location)
-            guard = self._conjunction(branch, move.conditions)
+            guard = self.condition(branch, move.conditions)
             here = here if guard is None else ir.Binary("and", here, guard)
             any_ = here if any_ is None else ir.Binary("or", any_, here)
         return any_
@@ -211,7 +211,7 @@ class Writer:
             return ()
         return tuple(one.name for one in inside(held))
 
-    def _conjunction(
+    def condition(
         self, component: Component, conditions: Iterable[Expr], more: Mapping[str, ir.Expr] | None = None
     ) -> ir.Expr | None:
         translator = self.translator(component, more)
@@ -233,7 +233,7 @@ class Writer:
             if not (isinstance(check, Number) and check.value)
         )
 
-    def _edges(self, component: Component, arc: Arc) -> Iterable[net.Edge]:
+    def edges(self, component: Component, arc: Arc) -> Iterable[net.Edge]:
         """Yields the edge of an arc, or one for each channel of an array if the index is not constant."""
         if arc.barrier is not None and not participants(arc.barrier[1], arc.barrier[0]):
             return
@@ -270,7 +270,7 @@ class Writer:
             if isinstance(part, Binder)
         }
         translator = self.translator(component, received)
-        guard = self._conjunction(component, move.conditions, received)
+        guard = self.condition(component, move.conditions, received)
         for index, value in tests:
             same = ir.Binary("==", translator.expr(index), ir.Const(value))
             guard = same if guard is None else ir.Binary("and", same, guard)
@@ -374,14 +374,19 @@ class Writer:
 
     def _slots(self, component: Component, arc: Arc, translator: Translator) -> ir.Block:
         wanted: list[tuple[ir.Load, ir.Expr]] = []
+        own = arc.starts[0]
         for one in arc.starts:
-            for member, count in Counter(one.members).items():
-                if member != one.component.endless:
-                    wanted.append((members_at(one.component, member), ir.Const(count)))
+            # If it ran when the process began, its variables do not return to 0.
+            again = one is not own and self.started(one.component) is not None
+            if one.component.counted and one is not own:
+                wanted += bags.beginning(one, again)
             for position, value in enumerate(one.slots):
                 target = ir.Load(variable_name(one.component, position))
                 wanted.append((target, translator.expr(value)))
-        own = arc.starts[0]
+            if again and not one.component.counted:
+                size = max(one.component.slots.values(), default=0)
+                for position in range(len(one.slots), size):
+                    wanted.append((ir.Load(variable_name(one.component, position)), ir.Const(0)))
         for position in range(len(own.slots), component.slots.get(arc.source, 0)):
             wanted.append((ir.Load(variable_name(component, position)), ir.Const(0)))
         changed = [(target, value) for target, value in wanted if target != value]
@@ -392,88 +397,15 @@ class Writer:
             ir.Assign(target, ir.Local(f"slot{at}")) for at, (target, _) in enumerate(changed)
         )
 
-    # --- Bags ---------------------------------------------------------------------------------------
-
-    def _bag(self, component: Component) -> net.Component:
-        """Writes a bag as counters, one per location; each step moves a member from one to another."""
-        edges = [
-            replace(edge, source=BAG, target=BAG, **self._count(component, [arc], edge))
-            for arc in component.arcs
-            for edge in self._edges(component, arc)
-        ]
-        edges += self._meetings(component)
-        places = len(component.locations)
-        variable = net.Variable(f"{component.name}.n", ir.Type(0, component.size), (places,), (0,) * places)
-        return net.Component(
-            component.name, (net.Location(BAG),), tuple(edges), BAG, True, (variable,), span=component.span
-        )
-
-    def _meetings(self, component: Component) -> Iterable[net.Edge]:
-        """Yields the edges for a rendezvous between two members of a bag."""
-        for output, entry in product(component.arcs, component.arcs):
-            joined = meet(output.move, entry.move)
-            if joined is None or self.channels.named(joined.act.channel).capacity:  # type: ignore[union-attr]
-                continue
-            arc = Arc(output.source, joined, (output.starts[0],))
-            for edge in self._edges(component, arc):
-                yield replace(edge, source=BAG, target=BAG, **self._count(component, [output, entry], edge))
-
-    def _count(self, component: Component, arcs: list[Arc], edge: net.Edge) -> dict[str, Any]:
-        """Returns the guard and update of an edge, extended by the members that leave and arrive."""
-        guard, update = edge.guard, list(edge.update)
-        leaving = Counter(arc.source for arc in arcs)
-        arriving = Counter(arc.starts[0].location for arc in arcs)
-        if component.endless is not None:  # the supply is unlimited, and finished members are not counted
-            del leaving[component.endless]
-            for gone in (component.endless, *self._finished(component)):
-                del arriving[gone]
-        tests: list[ir.Expr] = [
-            ir.Binary(">=", members_at(component, place), ir.Const(count))
-            for place, count in leaving.items()
-        ]
-        more = arriving.total() - leaving.total()
-        if component.endless is not None and more > 0:
-            index = ir.Load(f"{component.name}.n", (ir.Local("place"),))
-            total = ir.Fold("sum", "place", 0, len(component.locations) - 1, index)
-            tests.append(ir.Binary("<=", total, ir.Const(component.size - more)))
-        for test in reversed(tests):
-            guard = test if guard is None else ir.Binary("and", test, guard)
-        for place in dict.fromkeys((*leaving, *arriving)):
-            change = arriving[place] - leaving[place]
-            if change:
-                here = members_at(component, place)
-                update.append(ir.Assign(here, ir.Binary("+", here, ir.Const(change))))
-        return {"guard": guard, "update": tuple(update)}
-
-    @staticmethod
-    def _finished(component: Component) -> list[str]:
-        return [name for term, name in component.locations.items() if isinstance(term, Skip | Stop)]
-
-    def _bag_can_end(self, component: Component) -> ir.Expr | None:
-        """Returns the condition that every member can terminate, or None if that is never possible."""
-        result: ir.Expr | None = None
-        for place in component.locations.values():
-            none: ir.Expr = ir.Binary("==", members_at(component, place), ir.Const(0))
-            here = None if place == component.endless else none
-            for location, move in component.ends:
-                if location == place:
-                    guard = self._conjunction(component, move.conditions) or ir.TRUE
-                    here = guard if here is None else ir.Binary("or", here, guard)
-            if here is None:
-                return None
-            result = here if result is None else ir.Binary("and", result, here)
-        return result
-
 
 def ended(target: Term) -> str:
     """Names the location after termination; PAT distinguishes the operators that remain around Stop."""
     return ENDED if isinstance(target, Stop) else f"{ENDED} {spell_term(target)}"
 
 
-def members_at(component: Component, location: str) -> ir.Load:
-    """Returns the counter of the members of a bag at the location."""
-    position = list(component.locations.values()).index(location)
-    return ir.Load(f"{component.name}.n", (ir.Const(position),))
+def constants(slots: Iterable[Expr]) -> list[int]:
+    """Returns the values of slots when a process begins: the arguments of an assertion are constant."""
+    return [slot.value for slot in slots if isinstance(slot, Number)]
 
 
 def variable_name(component: Component, position: int) -> str:
@@ -484,11 +416,3 @@ def variable_name(component: Component, position: int) -> str:
 def barrier_name(name: Name, composition: Composition) -> str:
     """Names the barrier on which the branches of a composition synchronise an event."""
     return f"{show(name)} @ {composition.owner.name} {composition.number}"
-
-
-def inside(composition: Composition) -> Iterable[Component]:
-    """Yields the components of the composition, including those that its branches fork."""
-    for branch in composition.branches:
-        yield branch
-        for inner in branch.compositions.values():
-            yield from inside(inner)

@@ -86,6 +86,16 @@ class Steps:
         """Whether `inner` may contain the other half of a rendezvous that `by` may begin with."""
         return may_meet(inner, by, self._definitions, self._channels)
 
+    def body(self, ref: csp.Ref) -> csp.Process:
+        """Returns the body of a reference with constant arguments; the reference if one is out of range."""
+        definition = self._definitions[ref.name]
+        values = dict(zip((one.name for one in definition.parameters), ref.arguments, strict=True))
+        for parameter in definition.parameters:
+            given = values[parameter.name]
+            if not isinstance(given, csp.Number) or not in_range(given.value, parameter):
+                return ref
+        return instantiate(definition.body, values)
+
     def _of(self, term: Term) -> Iterable[Move]:
         match term:
             case csp.Stop():
@@ -379,6 +389,12 @@ def _of_case(term: csp.Case) -> Iterator[Move]:
         yield Move(Silent("case"), branch, (*before, condition), span=condition.span)
         before += (put_in(csp.Unary("!", condition, span=condition.span), {}),)
     yield Move(Silent("default"), term.default, before, span=term.span)
+
+
+def in_range(value: int, parameter: csp.Parameter) -> bool:
+    """Whether an argument is in the range that its parameter declares, if any."""
+    above = parameter.low is None or parameter.low <= value
+    return above and (parameter.high is None or value <= parameter.high)
 
 
 def _impossible(move: Move) -> bool:

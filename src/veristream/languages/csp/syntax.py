@@ -353,7 +353,8 @@ Process = (
 class Variable(Node):
     """`var x:{0..5} = 1;` or `var a[2][3] = [...];`, with `initial` in row-major order.
 
-    `low` and `high` are None without a range; `boolean` is set if the initial values are truth values.
+    `low` and `high` are None without a range; `boolean` is set if the initial values are truth values,
+    `hidden` if it is declared with `hvar`.
     """
 
     name: str
@@ -362,6 +363,7 @@ class Variable(Node):
     low: int | None = None
     high: int | None = None
     boolean: bool = False
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

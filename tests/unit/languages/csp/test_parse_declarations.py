@@ -27,7 +27,7 @@ from veristream.source import Source, read_source
 VARIABLES: list[tuple[str, list[Variable]]] = [
     ("var x;", [Variable("x")]),
     ("var x = 5;", [Variable("x", (), (5,))]),
-    ("hvar x = -5;", [Variable("x", (), (-5,))]),
+    ("hvar x = -5;", [Variable("x", (), (-5,), hidden=True)]),
     ("var x = N + 1;", [Variable("x", (), (4,))]),
     ("var x, y = 1;", [Variable("x"), Variable("y", (), (1,))]),
     ("var x = 2; var y = x * 3;", [Variable("x", (), (2,)), Variable("y", (), (6,))]),

@@ -15,11 +15,13 @@ from veristream.ir import property as prop
 from veristream.ir.chosen import find_named
 from veristream.ir.network import Network, Variable
 from veristream.ir.verify import verify
+from veristream.ir.walk import walk
 from veristream.languages.csp import syntax
 from veristream.languages.csp.lower.automata import Automata, build
 from veristream.languages.csp.lower.claims import write_claim
 from veristream.languages.csp.lower.components import Writer
 from veristream.languages.csp.lower.expressions import Translator
+from veristream.languages.csp.lower.hidden import drop_scratch
 from veristream.languages.csp.lower.ranges import narrow
 from veristream.languages.csp.lower.spell import spell_term
 from veristream.languages.csp.lower.terms import COPIES_MAX
@@ -86,7 +88,14 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
     counts = frozenset(
         one.name for part in network.components for one in part.variables if one.name.endswith(".n")
     )
-    return narrow(network, fixed | counts)
+    hidden = frozenset(one.name for one in specification.variables if one.hidden)
+    return narrow(drop_scratch(network, hidden, _observed(specification)), fixed | counts)
+
+
+def _observed(specification: syntax.Specification) -> frozenset[str]:
+    """Returns the variables that claims read."""
+    claims = tuple(assertion.claim for assertion in specification.assertions)
+    return frozenset(part.name for part in walk(claims) if isinstance(part, syntax.Global))
 
 
 def _remark(automata: Automata) -> str:

@@ -37,9 +37,9 @@ def declare_all(pieces: list[Piece], settings: Mapping[str, int]) -> Names:
         if piece.node.data == "channel":
             _channels(Scope(names, piece.source), piece.node)
     for piece in pieces:
-        if piece.node.data == "var":
+        if piece.node.data in {"var", "hvar"}:
             for node in children(piece.node):
-                variable = _variable(Scope(names, piece.source), node)
+                variable = _variable(Scope(names, piece.source), node, piece.node.data == "hvar")
                 names.variables[variable.name] = variable
     return names
 
@@ -76,10 +76,10 @@ def _note(names: Names, piece: Piece) -> None:
                 assert isinstance(member, Token)
                 note(member, "constant")
                 names.constants[str(member)] = Constant(value, False, span_of(source, member))
-        case "var" | "channel":
+        case "var" | "hvar" | "channel":
             for part in children(node):
                 if part.data in {"variable", "channel_name"}:
-                    note(token(part, 0), "variable" if node.data == "var" else "channel")
+                    note(token(part, 0), "channel" if node.data == "channel" else "variable")
         case "definition":
             note(token(node, 0), "process")
             given = optional(node, 1)
@@ -196,7 +196,7 @@ def _shape(scope: Scope, node: Node) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _variable(scope: Scope, node: Node) -> Variable:
+def _variable(scope: Scope, node: Node, hidden: bool) -> Variable:
     name, shape = token(node, 0), _shape(scope, child(node, 1))
     low, high = range_of(scope, optional(node, 2))
     initial, boolean = (0,) * prod(shape), False
@@ -218,7 +218,7 @@ def _variable(scope: Scope, node: Node) -> Variable:
             place = written if written is not None else name
             hint = "choose an initial value within the range"
             raise scope.error(place, f"the initial value {value} of `{name}` is outside its range", hint)
-    return Variable(str(name), shape, initial, low, high, boolean, span=scope.span(name))
+    return Variable(str(name), shape, initial, low, high, boolean, hidden, span=scope.span(name))
 
 
 def _record(scope: Scope, node: Node) -> tuple[tuple[int, ...], bool]:

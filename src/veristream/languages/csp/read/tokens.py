@@ -19,7 +19,7 @@ from veristream.source import Source, Span
 
 KEYWORDS = {
     "var": "_VAR",
-    "hvar": "_VAR",
+    "hvar": "_HVAR",
     "channel": "_CHANNEL",
     "enum": "_ENUM",
     "if": "IF",
@@ -108,7 +108,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
-_BEGINNINGS = {"_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
+_BEGINNINGS = {"_VAR", "_HVAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 _NO_CSHARP = "write it as a macro, `#define f(x) ...;` with `call(f, 1)`, or as a program in braces"
 
 
@@ -184,7 +184,7 @@ def _strange_character(source: Source, position: int) -> ModelError:
 def _refuse_csharp(source: Source, tokens: list[Token]) -> None:
     for before, token, after in zip(tokens, tokens[1:], tokens[2:] + tokens[:1], strict=False):
         span = span_of(source, token)
-        if before.type == "_VAR" and token == "<":
+        if before.type in {"_VAR", "_HVAR"} and token == "<":
             raise ModelError(
                 "variables of C# types are not supported", span, "use numbers and arrays of numbers"
             )

@@ -85,7 +85,7 @@ _TERM = {
 }
 _BINARY = {"OPERATOR", "SIGN", "AND", "BAR2", "XOR"}
 _BETWEEN = {"BAR3", "BAR2", "BOX", "STARBOX", "DIAMOND", "INTERRUPT", "SEMI", "_HIDE"}
-_BEGINNINGS = {"NAME", "_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
+_BEGINNINGS = {"NAME", "_VAR", "_HVAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 
 
 @cache

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.csp import oracle
 from tests.csp.oracle_cases import CaseFile, case_files
 from tests.csp.strategies import specifications
+from tests.csp.texts import ended_and_stuck
 from veristream.errors import ModelError
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax as csp
@@ -29,13 +30,6 @@ WRITTEN_ALIKE = {
     "interleave_flattened",  # one interleaving nested in two ways
     "rendezvous_bag",  # members that keep received values are not counted
 }
-
-
-def ended_and_stuck(found: oracle.Graph) -> int:
-    """Counts the states without a step that are reached both by termination and otherwise."""
-    ended = {after for out in found.steps for event, after in out if event == oracle.TERMINATE}
-    other = {after for out in found.steps for event, after in out if event != oracle.TERMINATE}
-    return sum(not found.steps[state] for state in ended & other)
 
 
 def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | None:

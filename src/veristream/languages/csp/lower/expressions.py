@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from veristream.ir import expr as ir
+from veristream.ir.walk import walk
 from veristream.languages.csp import syntax as csp
 
 Values = Mapping[str, csp.Expr]
@@ -100,6 +101,29 @@ def _put_in_statement(statement: csp.Statement, values: Values) -> csp.Statement
             test = put_in(condition, values)
             again = () if _is(test, False) else put_in_program(body, values)
             return replace(statement, condition=test, body=again)
+
+
+def rename_locals(program: csp.Program, mark: str) -> csp.Program:
+    """Appends a mark to the names of a program's local variables, so that another program may follow it."""
+    declared = {node.name for node in walk(program) if isinstance(node, csp.Declare)}
+    values = {name: csp.Bound(name + mark) for name in declared}
+    return tuple(_rename_locals(statement, values) for statement in put_in_program(program, values))
+
+
+def _rename_locals(statement: csp.Statement, values: Mapping[str, csp.Bound]) -> csp.Statement:
+    """Renames what `put_in_program` leaves: declarations and targets."""
+    match statement:
+        case csp.Declare(name=name):
+            return replace(statement, name=values[name].name)
+        case csp.Assign(target=csp.Bound(name=name) as target) if name in values:
+            return replace(statement, target=replace(target, name=values[name].name))
+        case csp.If(then=then, otherwise=otherwise):
+            parts = [tuple(_rename_locals(one, values) for one in part) for part in (then, otherwise)]
+            return replace(statement, then=parts[0], otherwise=parts[1])
+        case csp.While(body=body):
+            return replace(statement, body=tuple(_rename_locals(one, values) for one in body))
+        case _:
+            return statement
 
 
 def _is(condition: csp.Expr, truth: bool) -> bool:

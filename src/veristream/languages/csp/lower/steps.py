@@ -14,7 +14,7 @@ from typing import cast
 from veristream.errors import ModelError
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.alphabet import Alphabets, start
-from veristream.languages.csp.lower.expressions import put_in
+from veristream.languages.csp.lower.expressions import put_in, rename_locals
 from veristream.languages.csp.lower.moves import (
     Act,
     Happens,
@@ -348,7 +348,8 @@ def meet(output: Move, entry: Move) -> Move | None:
         output.target,
         (*output.conditions, *conditions, *(put_in(each, known) for each in entry.conditions)),
         (*output.captured, *entry.captured, *captured),
-        (*output.program, *entry.program),
+        # Names of the output's program must not hide the fields that the input's program reads.
+        (*rename_locals(output.program, "!"), *entry.program),
         output.atomic or entry.atomic,
         (*output.checks, *entry.checks),
         (output.actors[0], entry.actors[0]),

@@ -28,7 +28,6 @@ LIMIT = 5_000
 LIMIT_RANDOM = 150
 WRITTEN_ALIKE = {
     "interleave_flattened",  # one interleaving nested in two ways
-    "rendezvous_bag",  # members that keep received values are not counted
 }
 
 

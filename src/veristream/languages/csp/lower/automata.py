@@ -9,8 +9,8 @@ component's terms, as in PAT. Before a `;` it stays too, so that the process aft
 branch immediately, as in PAT; only if that yields very many terms, it forks and its end takes a step.
 
 The members of a bag are interchangeable. They form one component that counts the members at each
-location, as PAT does. If a member cannot be counted because it keeps values or forks, all bags of the
-process run as separate components; then only the state counts differ from PAT's.
+location or, if they keep values, lists them in a canonical order, as PAT does. If a member forks or is
+atomic, the members of its bag run as separate components; then only the state counts differ from PAT's.
 
 If a parameter takes many values, or a component has very many locations, its values move into slots
 (`Widened`) and the construction starts over.
@@ -60,6 +60,7 @@ from veristream.languages.csp.lower.terms import (
     first_end_name,
     names_of,
 )
+from veristream.source import Span
 
 VALUES_MAX = 64
 LOCATIONS_MAX = 3_000
@@ -82,7 +83,11 @@ class ForkSequencesError(Exception):
 
 
 class UncountedError(Exception):
-    """Restarts the construction without bags."""
+    """Restarts the construction without the bag of a composition."""
+
+    def __init__(self, composition: Span) -> None:
+        super().__init__()
+        self.composition = composition
 
 
 @dataclass(slots=True)
@@ -148,9 +153,11 @@ class Automata:
             return (self._at(component, term),)
         inner = point.composition
         if not isinstance(inner, Running):
-            inner = begin(inner, start(inner, self.alphabets), counted=self.steps.counted)
-        if component.counted or (inner.bag and point.atomic):
-            raise UncountedError
+            inner = begin(inner, start(inner, self.alphabets), counted=self.steps.is_counted(inner.span))
+        if component.counted and component.parent is not None:
+            raise UncountedError(component.parent.span)
+        if inner.bag and point.atomic:
+            raise UncountedError(inner.span)
         size = len(inner.origin if inner.bag else inner.branches)
         signature = Signature(
             inner.interleave, inner.alphabets, point.hidden, point.atomic, size, inner.bag, inner.endless
@@ -158,14 +165,14 @@ class Automata:
         composition = component.compositions.get(signature)
         if composition is None:
             number = len(component.compositions)
-            composition = Composition(signature, component, number)
+            composition = Composition(signature, component, number, inner.span)
             component.compositions[signature] = composition
             self._add_branches(composition, inner)
         own = self._at(component, point.put(Forked(composition.number, span=inner.span)))
         starts = [own]
         if inner.bag:
             bag = composition.branches[0]
-            members = tuple(self._at(bag, branch).location for branch in inner.branches)
+            members = tuple(self._at(bag, branch) for branch in inner.branches)
             return (own, Start(bag, BAG, (), members))
         for child, branch in zip(composition.branches, inner.branches, strict=True):
             starts += self._plan(child, branch)
@@ -225,8 +232,8 @@ class Automata:
     def _at(self, component: Component, term: Term) -> Start:
         refuse_growth(term)
         written, slots = canonical(term, self.widened)
-        if component.counted and slots:
-            raise UncountedError
+        if slots and component.counted and component.parent and component.parent.signature.endless:
+            raise UncountedError(component.parent.span)
         if written not in component.locations:
             self._count(component, written)
             name = spell_term(written)
@@ -271,8 +278,8 @@ class Automata:
             for move in self.steps.of(term):
                 if move.atomic or component.atomic:
                     component.urgent.add(here)
-                    if component.counted:
-                        raise UncountedError
+                    if component.counted and component.parent is not None:
+                        raise UncountedError(component.parent.span)
                 if isinstance(move.act, Terminates):
                     component.ends.append((here, move))
                     continue
@@ -348,21 +355,22 @@ def _names_around(component: Component) -> Alphabet:
 def build(specification: csp.Specification, process: csp.Ref) -> tuple[tuple[Start, ...], Automata]:
     """Builds the automata of a process; returns them with what runs at its start, the root first.
 
-    Starts over with more slots, without bags or with more forks as the construction demands.
+    Starts over with more slots, without some bags or with more forks as the construction demands.
     """
     definitions = {definition.name: definition for definition in specification.definitions}
     channels = {channel.name: channel for channel in specification.channels}
     widened: Widened = frozenset()
-    counted, fork_sequences = True, False
+    uncounted: frozenset[Span] = frozenset()
+    fork_sequences = False
     while True:
         alphabets = Alphabets(definitions)
-        steps = Steps(definitions, channels, alphabets, counted=counted)
+        steps = Steps(definitions, channels, alphabets, uncounted)
         automata = Automata(steps, alphabets, widened, fork_sequences)
         try:
             return automata.build(process), automata
         except WidenError as wider:
             widened = wider.widened
-        except UncountedError:
-            counted = False
+        except UncountedError as error:
+            uncounted |= {error.composition}
         except ForkSequencesError:
             fork_sequences = True

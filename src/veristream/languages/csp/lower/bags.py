@@ -1,6 +1,7 @@
 """Writes bags: a component that counts its members at each location, since only their number matters.
 
-Part of `components`. Each step moves a member from one counter to another.
+Part of `components`; `lists` has the bags whose members keep values. Each step moves a member from one
+counter to another.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ def beginning(start: Start, again: bool) -> list[tuple[ir.Load, ir.Expr]]:
     ]
 
 
-def _numbers(component: Component, members: Iterable[str]) -> list[int]:
+def _numbers(component: Component, members: Iterable[Start]) -> list[int]:
     """Returns the number of members at each location; an unlimited supply is not counted."""
-    found = Counter(members)
+    found = Counter(member.location for member in members)
     if component.endless is not None:
         del found[component.endless]
     return [found[place] for place in component.locations.values()]

@@ -12,7 +12,7 @@ from itertools import product
 
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.languages.csp.lower import bags
+from veristream.languages.csp.lower import bags, lists
 from veristream.languages.csp.lower.automata import Automata
 from veristream.languages.csp.lower.channels import Channels
 from veristream.languages.csp.lower.expressions import Translator
@@ -66,9 +66,12 @@ class Writer:
     def components(self) -> tuple[net.Component, ...]:
         """Returns all components, the root first."""
         return tuple(
-            bags.write(self, component) if component.counted else self._component(component)
+            self._bag(component) if component.counted else self._component(component)
             for component in self.automata.components
         )
+
+    def _bag(self, component: Component) -> net.Component:
+        return lists.write(self, component) if component.listed else bags.write(self, component)
 
     def barriers(self) -> tuple[net.Channel, ...]:
         """Returns a barrier for each event on which a composition synchronises."""
@@ -149,7 +152,7 @@ class Writer:
         all_: ir.Expr | None = None
         for branch in composition.branches:
             if branch.counted:
-                return bags.can_end(self, branch)
+                return lists.can_end(self, branch) if branch.listed else bags.can_end(self, branch)
             any_ = self._any_end(branch, branch.ends)
             if any_ is None:
                 return None
@@ -184,6 +187,8 @@ class Writer:
         bound: dict[str, ir.Expr] = {
             slot_name(position): ir.Load(variable_name(component, position)) for position in range(size)
         }
+        if component.listed:
+            bound = lists.slots_of(component)
         for composition in component.compositions.values():
             forked = Forked(composition.number)
             bound[end_name(forked)] = self._end_of(composition)
@@ -373,12 +378,17 @@ class Writer:
         return tuple(block)
 
     def _slots(self, component: Component, arc: Arc, translator: Translator) -> ir.Block:
+        if component.listed:
+            return lists.moved(arc, translator)
         wanted: list[tuple[ir.Load, ir.Expr]] = []
+        begun: ir.Block = ()
         own = arc.starts[0]
         for one in arc.starts:
             # If it ran when the process began, its variables do not return to 0.
             again = one is not own and self.started(one.component) is not None
-            if one.component.counted and one is not own:
+            if one.component.listed:
+                begun += lists.beginning(one, translator)
+            elif one.component.counted:
                 wanted += bags.beginning(one, again)
             for position, value in enumerate(one.slots):
                 target = ir.Load(variable_name(one.component, position))
@@ -391,10 +401,12 @@ class Writer:
             wanted.append((ir.Load(variable_name(component, position)), ir.Const(0)))
         changed = [(target, value) for target, value in wanted if target != value]
         if len(changed) < 2 or all(isinstance(value, ir.Const) for _, value in changed):
-            return tuple(ir.Assign(target, value) for target, value in changed)
+            return begun + tuple(ir.Assign(target, value) for target, value in changed)
         kept = tuple(ir.Let(f"slot{at}", ir.INT, value) for at, (_, value) in enumerate(changed))
-        return kept + tuple(
-            ir.Assign(target, ir.Local(f"slot{at}")) for at, (target, _) in enumerate(changed)
+        return (
+            *kept,
+            *begun,
+            *(ir.Assign(target, ir.Local(f"slot{at}")) for at, (target, _) in enumerate(changed)),
         )
 
 

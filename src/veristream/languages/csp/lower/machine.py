@@ -39,6 +39,7 @@ class Composition:
     signature: Signature
     owner: Component
     number: int
+    span: Span
     branches: list[Component] = field(default_factory=list)
 
 
@@ -57,19 +58,20 @@ class ForkPoint:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A component at a location with the values of its slots, or a bag with its members' locations."""
+    """A component at a location with the values of its slots, or a bag with where its members are."""
 
     component: Component
     location: str
     slots: tuple[csp.Expr, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[Start, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
     """A step of a component: the first of `starts` is its own new location, the others are forked.
 
-    A step with a `barrier` synchronises with other components; a `hidden` one is silent.
+    A step with a `barrier` synchronises with other components; a `hidden` one is silent. In a rendezvous of
+    two members of a bag, `other` is where the second one comes from and where it goes.
     """
 
     source: str
@@ -78,13 +80,15 @@ class Arc:
     barrier: tuple[Name, Composition] | None = None
     hidden: bool = False
     actors: tuple[str, ...] = ()
+    other: tuple[str, Start] | None = None
 
 
 @dataclass(eq=False, slots=True)
 class Component:
     """An automaton; `ends` lists the locations that can terminate, each with its move.
 
-    A `counted` one represents all members of a bag: `size` of them, or copies of `endless`.
+    A `counted` one represents all members of a bag: `size` of them, or copies of `endless`. If they keep
+    values, it is `listed`.
     """
 
     name: str
@@ -112,6 +116,16 @@ class Component:
         while here is not None and here.parent is not None:
             yield here.parent, here.position
             here = here.parent.owner
+
+    @property
+    def slot_count(self) -> int:
+        """The greatest number of slots of a location."""
+        return max(self.slots.values(), default=0)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the members of a bag keep values, so that their number at each location is not enough."""
+        return self.counted and self.slot_count > 0
 
     @property
     def atomic(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from veristream.languages.csp.lower.expressions import put_in
+from veristream.languages.csp.lower.expressions import Values, put_in, put_in_program
 from veristream.languages.csp.lower.terms import Alphabet, Name, Term
-from veristream.languages.csp.syntax import Binary, Binder, Event, Expr, Number, Program, Unary
+from veristream.languages.csp.syntax import Binary, Binder, Bound, Event, Expr, Number, Program, Unary
 from veristream.source import Node
 
 
@@ -80,6 +80,42 @@ class Move(Node):
 def when(move: Move, condition: Expr) -> Move:
     """Returns the move with one more condition."""
     return replace(move, conditions=(condition, *move.conditions))
+
+
+def put_in_act(act: Act, values: Values) -> Act:
+    """Substitutes values for bound names."""
+
+    def each(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+        return tuple(put_in(expr, values) for expr in exprs)
+
+    match act:
+        case Happens(event=event):
+            return replace(act, event=replace(event, arguments=each(event.arguments)))
+        case Sends(indices=indices, values=sent) | Meets(indices=indices, values=sent):
+            return replace(act, indices=each(indices), values=each(sent))
+        case Receives(indices=indices, fields=fields):
+            new = tuple(part if isinstance(part, Binder) else put_in(part, values) for part in fields)
+            return replace(act, indices=each(indices), fields=new)
+        case Silent() | Terminates():
+            return act
+
+
+def with_own_names(move: Move, slots: Values, mark: str) -> tuple[Move, Values]:
+    """Returns the move with a mark on what it captures and other names for slots, and all these names."""
+    captured: list[tuple[str, Expr]] = []
+    values: dict[str, Expr] = dict(slots)
+    for name, value in move.captured:
+        captured.append((name + mark, put_in(value, values)))
+        values[name] = Bound(name + mark)
+    own = replace(
+        move,
+        act=put_in_act(move.act, values),
+        conditions=tuple(put_in(each, values) for each in move.conditions),
+        captured=tuple(captured),
+        program=put_in_program(move.program, values),
+        checks=tuple(put_in(each, values) for each in move.checks),
+    )
+    return own, values
 
 
 # --- Events with arguments known only at run time ---------------------------------------------------

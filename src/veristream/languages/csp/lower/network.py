@@ -85,11 +85,14 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
     fixed = frozenset(
         one.name for one in specification.variables if one.low is not None or one.high is not None
     )
-    counts = frozenset(
-        one.name for part in network.components for one in part.variables if one.name.endswith(".n")
+    places = frozenset(
+        one.name
+        for part in network.components
+        for one in part.variables
+        if one.name.endswith((".n", ".at"))
     )
     hidden = frozenset(one.name for one in specification.variables if one.hidden)
-    return narrow(drop_scratch(network, hidden, _observed(specification)), fixed | counts)
+    return narrow(drop_scratch(network, hidden, _observed(specification)), fixed | places)
 
 
 def _observed(specification: syntax.Specification) -> frozenset[str]:

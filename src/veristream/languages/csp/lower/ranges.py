@@ -245,6 +245,9 @@ def _walk(block: ir.Block, names: Names, found: _Found) -> Names:
                 if inside is not None:
                     _walk(body, inside, found)
                 names = loose
+            case ir.For(name=counter, low=low, high=high, body=body):
+                names = _loosen(body, names, found)
+                _walk(body, names.add(counter, ir.Type(low, high)), found)
             case _:
                 pass
     return names
@@ -303,7 +306,7 @@ def _assigned(block: ir.Block) -> Iterator[str]:
             case ir.If(then=then, otherwise=otherwise):
                 yield from _assigned(then)
                 yield from _assigned(otherwise)
-            case ir.While(body=body):
+            case ir.While(body=body) | ir.For(body=body):
                 yield from _assigned(body)
             case _:
                 pass

@@ -44,6 +44,11 @@ def slot_name(position: int) -> str:
     return f"${position}"
 
 
+def other_slot_name(position: int) -> str:
+    """Returns the bound name of a slot of the second of two members that meet."""
+    return f"$'{position}"
+
+
 def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[csp.Expr, ...]]:
     """Returns the term with slots 0, 1, ... in place of its bound names, and the value of each slot.
 

@@ -27,6 +27,7 @@ from veristream.languages.csp.lower.moves import (
     concrete,
     event_of,
     hidden_name,
+    put_in_act,
     split,
     split_sent,
     when,
@@ -56,27 +57,30 @@ LOOK_UPS_MAX = 150
 
 
 class Steps:
-    """Derives the steps of terms of one specification; `counted` says whether equal branches form bags."""
+    """Derives the steps of terms of one specification; compositions at `uncounted` form no bags."""
 
     def __init__(
         self,
         definitions: Mapping[str, csp.Definition],
         channels: Mapping[str, csp.Channel],
         alphabets: Alphabets,
-        *,
-        counted: bool,
+        uncounted: frozenset[Span] = frozenset(),
     ) -> None:
-        self.counted = counted
         self.endless = False  # whether a `|||{..}` was seen
         self._definitions = definitions
         self._channels = channels
         self._alphabets = alphabets
+        self._uncounted = uncounted
         self._fresh = count()
         self._open: set[csp.Ref] = set()
 
     def of(self, term: Term) -> list[Move]:
         """Returns the steps of a term, except those with a constant false condition."""
         return [move for move in self._of(term) if not _impossible(move)]
+
+    def is_counted(self, composition: Span) -> bool:
+        """Whether equal branches of the composition form a bag."""
+        return composition not in self._uncounted
 
     def meets(self, move: Move) -> bool:
         """Whether the move is the sending half of a rendezvous."""
@@ -133,7 +137,7 @@ class Steps:
             case csp.Parallel() | csp.Copies():
                 self.endless |= isinstance(term, csp.Copies)
                 alphabets = start(term, self._alphabets)
-                return self._of_running(begin(term, alphabets, counted=self.counted))
+                return self._of_running(begin(term, alphabets, counted=self.is_counted(term.span)))
             case Running():
                 return self._of_running(term)
             case csp.Replicated():
@@ -162,7 +166,7 @@ class Steps:
                 captured=(*captured, *move.captured),
                 conditions=tuple(put_in(each, known) for each in move.conditions),
                 checks=tuple(limits) + tuple(put_in(each, known) for each in move.checks),
-                act=_put_in_act(move.act, known),
+                act=put_in_act(move.act, known),
             )
 
     def _look_up(self, ref: csp.Ref, body: csp.Process) -> list[Move]:
@@ -400,19 +404,3 @@ def in_range(value: int, parameter: csp.Parameter) -> bool:
 
 def _impossible(move: Move) -> bool:
     return any(isinstance(each, csp.Number) and not each.value for each in move.conditions)
-
-
-def _put_in_act(act: Act, values: Mapping[str, csp.Expr]) -> Act:
-    def each(exprs: Iterable[csp.Expr]) -> tuple[csp.Expr, ...]:
-        return tuple(put_in(expr, values) for expr in exprs)
-
-    match act:
-        case Happens(event=event):
-            return replace(act, event=replace(event, arguments=each(event.arguments)))
-        case Sends(indices=indices, values=sent) | Meets(indices=indices, values=sent):
-            return replace(act, indices=each(indices), values=each(sent))
-        case Receives(indices=indices, fields=fields):
-            new = tuple(part if isinstance(part, csp.Binder) else put_in(part, values) for part in fields)
-            return replace(act, indices=each(indices), fields=new)
-        case Silent() | Terminates():
-            return act

@@ -126,6 +126,11 @@ def evaluate(expr: csp.Expr, memory: Memory | None, local: Locals | None = None)
             return STRICT[op](evaluate(left, memory, local), evaluate(right, memory, local))
         case csp.Query(op, channel, indices):
             return query(op, channel, indices, memory, local)
+        case csp.Pick(values, index):
+            at = evaluate(index, memory, local)
+            if not 0 <= at < len(values):
+                raise OracleFault(f"index {at} is outside of an array that was passed")
+            return evaluate(values[at], memory, local)
     raise TypeError(expr)
 
 
@@ -212,6 +217,8 @@ def is_constant(expr: csp.Expr) -> bool:
             return is_constant(operand)
         case csp.Binary(_, left, right):
             return is_constant(left) and is_constant(right)
+        case csp.Pick(values, index):
+            return all(map(is_constant, (index, *values)))
     return False
 
 
@@ -229,6 +236,8 @@ def substitute_expr(expr: csp.Expr, names: Mapping[str, int]) -> csp.Expr:
             expr = csp.Unary(op, again(operand))
         case csp.Binary(op, left, right):
             expr = csp.Binary(op, again(left), again(right))
+        case csp.Pick(values, index):
+            expr = csp.Pick(tuple(map(again, values)), again(index))
     if not is_constant(expr):
         return expr
     try:

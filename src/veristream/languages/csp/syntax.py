@@ -3,7 +3,8 @@
 `#include`, `#define`, macros and `call`, `enum` and indexed conditions have been expanded. An expression
 distinguishes global variables from names that a process binds (its parameters, the fields of an input,
 an index). No bound name hides another: if a field of an input is already bound, the input matches its
-value instead of binding it, as in PAT.
+value instead of binding it, as in PAT. An array that is passed or sent is expanded into its elements: a
+parameter `x` of three elements is three parameters `x[0]`, `x[1]` and `x[2]`.
 
 Equality ignores spans: two processes are equal if PAT would print them alike.
 """
@@ -74,7 +75,15 @@ class Query(Node):
     indices: tuple[Expr, ...] = ()
 
 
-Expr = Number | Global | Bound | Unary | Binary | Query
+@dataclass(frozen=True, slots=True)
+class Pick(Node):
+    """`x[i]` of an array that is a parameter or was received: one of its values."""
+
+    values: tuple[Expr, ...]
+    index: Expr
+
+
+Expr = Number | Global | Bound | Unary | Binary | Query | Pick
 
 
 # --- Programs ---------------------------------------------------------------------------------------

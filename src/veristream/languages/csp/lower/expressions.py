@@ -8,9 +8,13 @@ from dataclasses import replace
 from veristream.ir import expr as ir
 from veristream.ir.walk import walk
 from veristream.languages.csp import syntax as csp
+from veristream.source import Span
 
 Values = Mapping[str, csp.Expr]
 """A substitution: numbers, other bound names or expressions for bound names."""
+
+OUTSIDE = "outside"
+"""A function that fails: an index is outside of an array that was passed or received."""
 
 WHILE_LIMIT = 1_000_000
 """A loop with more iterations is a run-time error."""
@@ -62,6 +66,15 @@ def put_in(expr: csp.Expr, values: Values) -> csp.Expr:
             return expr if inner is operand else csp.Unary(op, inner, span=expr.span)
         case csp.Binary(op=op, left=left, right=right):
             return _binary(expr, op, put_in(left, values), put_in(right, values))
+        case csp.Pick(values=parts, index=index):
+            return pick(tuple(put_in(part, values) for part in parts), put_in(index, values), expr.span)
+
+
+def pick(values: tuple[csp.Expr, ...], index: csp.Expr, span: Span) -> csp.Expr:
+    """Returns an element of an array; at once if its index is known and within bounds."""
+    if isinstance(index, csp.Number) and 0 <= index.value < len(values):
+        return values[index.value]
+    return csp.Pick(values, index, span=span)
 
 
 def _binary(expr: csp.Binary, op: csp.BinaryOp, left: csp.Expr, right: csp.Expr) -> csp.Expr:
@@ -144,6 +157,9 @@ def bound_names(expr: csp.Expr) -> Iterator[str]:
         case csp.Binary(left=left, right=right):
             yield from bound_names(left)
             yield from bound_names(right)
+        case csp.Pick(values=values, index=index):
+            for value in (index, *values):
+                yield from bound_names(value)
         case csp.Number():
             return
 
@@ -187,6 +203,8 @@ def reads_state(expr: csp.Expr) -> bool:
             return reads_state(operand)
         case csp.Binary(left=left, right=right):
             return reads_state(left) or reads_state(right)
+        case csp.Pick(values=values, index=index):
+            return any(map(reads_state, (index, *values)))
 
 
 # --- Translation to the IR --------------------------------------------------------------------------
@@ -252,6 +270,16 @@ class Translator:
                 return ir.Binary("mod", self.expr(left), size, span=expr.span)
             case csp.Binary(op=op, left=left, right=right):
                 return ir.Binary(_SAME[op], self.expr(left), self.expr(right), span=expr.span)
+            case csp.Pick(values=values, index=index):
+                return self._pick([self.expr(value) for value in values], self.expr(index), expr.span)
+
+    @staticmethod
+    def _pick(values: list[ir.Expr], index: ir.Expr, span: Span) -> ir.Expr:
+        result: ir.Expr = ir.Call(OUTSIDE, (), span=span)
+        for position in reversed(range(len(values))):
+            here = ir.Binary("==", index, ir.Const(position), span=span)
+            result = ir.Conditional(here, values[position], result, span=span)
+        return result
 
     def _load(self, name: str, indices: tuple[csp.Expr, ...], expr: csp.Global) -> ir.Load:
         shape = self._shapes[name]

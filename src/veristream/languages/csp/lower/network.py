@@ -25,7 +25,7 @@ from veristream.languages.csp.lower.hidden import drop_scratch
 from veristream.languages.csp.lower.ranges import narrow
 from veristream.languages.csp.lower.spell import spell_term
 from veristream.languages.csp.lower.terms import COPIES_MAX
-from veristream.languages.csp.lower.words import keep_words
+from veristream.languages.csp.lower.words import add_outside, keep_words
 from veristream.languages.csp.read.parse import read_specification
 from veristream.source import Source
 
@@ -92,7 +92,7 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
         if one.name.endswith((".n", ".at"))
     )
     hidden = frozenset(one.name for one in specification.variables if one.hidden)
-    return narrow(drop_scratch(network, hidden, _observed(specification)), fixed | places)
+    return narrow(add_outside(drop_scratch(network, hidden, _observed(specification))), fixed | places)
 
 
 def _observed(specification: syntax.Specification) -> frozenset[str]:

@@ -145,7 +145,7 @@ def _names(network: Network, found: _Found) -> Names:
     return Names(
         {name: ir.Type(value.low, value.high) for name, value in found.variables.items()},
         {channel.name: _channel(channel, found) for channel in network.channels},
-        {},
+        {function.name: function for function in network.functions},
         {},
     )
 

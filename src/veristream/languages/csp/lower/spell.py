@@ -86,6 +86,8 @@ def spell_expr(expr: csp.Expr) -> str:
             return f"{_operand(left)} {op} {_operand(right)}"
         case csp.Query(op=op, channel=channel, indices=indices):
             return f"{op}({channel}{_indices(indices)})"
+        case csp.Pick(values=values, index=index):
+            return f"({', '.join(map(spell_expr, values))})[{spell_expr(index)}]"
 
 
 def _operand(expr: csp.Expr) -> str:

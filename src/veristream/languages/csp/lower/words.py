@@ -16,14 +16,21 @@ from veristream.ir.bounds import Interval, Names, interval, names_of
 from veristream.ir.network import Function, Network, Parameter
 from veristream.ir.verify_scope import BOUND_MAX
 from veristream.ir.walk import walk
+from veristream.languages.csp.lower.expressions import OUTSIDE
 
 WORD = "int"
 _VALUE = "value"
-_FUNCTION = Function(
+_WORD = Function(
     WORD,
     (Parameter(_VALUE, ir.Type(-BOUND_MAX, BOUND_MAX)),),
     ir.INT,
     (ir.Return(ir.Local(_VALUE)),),
+)
+_OUTSIDE = Function(
+    OUTSIDE,
+    (),
+    ir.BOOL,
+    (ir.Check(ir.FALSE, "an index is outside of the array"), ir.Return(ir.FALSE)),
 )
 NodeT = TypeVar("NodeT")
 
@@ -35,12 +42,20 @@ class _Words(dict[str, ir.Type]):
         return ir.INT
 
 
+def add_outside(network: Network) -> Network:
+    """Adds the function that fails to a network that calls it."""
+    parts = (network.components, network.properties)
+    if not any(isinstance(node, ir.Call) and node.function == OUTSIDE for node in walk(parts)):
+        return network
+    return replace(network, functions=(*network.functions, _OUTSIDE))
+
+
 def keep_words(network: Network) -> Network:
     """Returns the network, complete with its properties, without expressions that may exceed 64 bits."""
     parts = (network.components, network.properties)
     if not any(isinstance(node, ir.Binary) and node.op == "*" for node in walk(parts)):
         return network
-    functions = (*network.functions, _FUNCTION)
+    functions = (*network.functions, _WORD)
     bounded = replace(network, functions=functions)
     known = names_of(bounded)
     names = Names(known.variables, known.channels, known.functions, _Words())

@@ -60,7 +60,7 @@ def evaluate(expr: csp.Expr, variables: Mapping[str, csp.Variable]) -> int | Non
         case csp.Global(name, indices):
             places = [evaluate(index, variables) for index in indices]
             return _initial(variables[name], places) if name in variables else None
-        case csp.Bound() | csp.Query():
+        case csp.Bound() | csp.Query() | csp.Pick():
             return None
     assert_never(expr)
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from lark import Token, Tree
+from lark import Token
 
 from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node, child, children, maybe, optional, span_of, token
+from veristream.ir.text.read_tree import Node, child, children, optional, span_of, token
 from veristream.languages.csp.read.constant import evaluate
 from veristream.languages.csp.read.include import Piece
 from veristream.languages.csp.read.names import Constant, Define, Names, Scope, declare
-from veristream.languages.csp.read.resolve_expr import resolve_constant, resolve_expr, value_body
+from veristream.languages.csp.read.resolve_expr import (
+    as_repeated,
+    resolve_constant,
+    resolve_expr,
+    value_body,
+)
 from veristream.languages.csp.syntax import Channel, Variable
 from veristream.source import NOWHERE, Span
 
@@ -226,7 +231,7 @@ def _record(scope: Scope, node: Node) -> tuple[tuple[int, ...], bool]:
     values: list[int] = []
     truths: list[bool] = []
     for part in children(node):
-        written = _as_repeated(part)
+        written = as_repeated(part)
         first = child(written, 0)
         truths.append(_is_truth(scope, first))
         value = _value(scope, first)
@@ -249,18 +254,6 @@ def _check_count(scope: Scope, node: Node, count: int) -> None:
     if not 0 <= count <= _ELEMENTS_MAX:
         hint = f"the number must be between 0 and {_ELEMENTS_MAX}"
         raise scope.error(node, f"an array cannot have {count} elements", hint)
-
-
-def _as_repeated(node: Node) -> Node:
-    """Rewrites `[N(3)]`, which was parsed as a call of N, to the value N repeated three times."""
-    written = maybe(node, 0)
-    if node.data == "element" and isinstance(written, Tree) and written.data == "call":
-        count = children(child(written, 1))
-        if len(count) == 1:
-            return Tree(
-                "repeated", [Tree("name", [written.children[0]], written.meta), count[0]], node.meta
-            )
-    return node
 
 
 def _value(scope: Scope, node: Node) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from veristream.errors import ModelError, suggest
 from veristream.ir.text.read_tree import Branch, Node, span_of
@@ -35,8 +36,23 @@ class Define:
 
 
 @dataclass(frozen=True, slots=True)
+class Array:
+    """The elements of an array that a process binds, passes or sends, row by row."""
+
+    elements: tuple[Expr, ...]
+    shape: tuple[int, ...]
+
+
+Field = tuple[str, int, int]
+"""A channel, the number of fields that a message is written with, and the position of one of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
-    """All declarations of a model; the tables are filled while the declarations are read."""
+    """All declarations of a model; the tables are filled while the declarations are read.
+
+    `array_parameters`, by process and position, and `array_fields` have the shapes of what is an array.
+    """
 
     kinds: dict[str, tuple[str, Span]] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -46,6 +62,8 @@ class Names:
     channels: dict[str, Channel] = field(default_factory=dict)
     processes: dict[str, int] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
+    array_parameters: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    array_fields: dict[Field, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +78,7 @@ class Scope:
 
     names: Names
     source: Source
-    bound: Mapping[str, Expr] = field(default_factory=dict)
+    bound: Mapping[str, Expr | Array] = field(default_factory=dict)
     local: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -77,6 +95,16 @@ class Scope:
     def binding(self, *names: str) -> Scope:
         """Returns this scope with more names bound."""
         return replace(self, bound={**self.bound, **{name: Bound(name) for name in names}})
+
+    def binding_array(self, name: str, shape: tuple[int, ...]) -> Scope:
+        """Returns this scope with an array bound to a name."""
+        elements = tuple(Bound(element) for element in element_names(name, shape))
+        return replace(self, bound={**self.bound, name: Array(elements, shape)})
+
+
+def element_names(name: str, shape: tuple[int, ...]) -> list[str]:
+    """Names the elements of an array that a process binds."""
+    return [f"{name}[{position}]" for position in range(prod(shape))]
 
 
 def declare(names: Names, name: str, kind: str, span: Span) -> None:

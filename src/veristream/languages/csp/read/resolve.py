@@ -14,10 +14,11 @@ from lark import Token
 from veristream.errors import ModelError, suggest
 from veristream.ir.text.read_tree import Node, child, children, maybe, optional, token
 from veristream.languages.csp import syntax as csp
+from veristream.languages.csp.read.arrays import find_arrays
 from veristream.languages.csp.read.declarations import declare_all, range_of
 from veristream.languages.csp.read.formula import resolve_formula
 from veristream.languages.csp.read.include import Piece
-from veristream.languages.csp.read.names import Names, Scope, check_fresh
+from veristream.languages.csp.read.names import Names, Scope, check_fresh, element_names
 from veristream.languages.csp.read.resolve_expr import resolve_expr, uses_globals
 from veristream.languages.csp.read.resolve_process import resolve_events, resolve_process, resolve_ref
 from veristream.languages.csp.read.resolve_program import check_define
@@ -33,6 +34,7 @@ def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -
         raise ModelError("the model defines no process", Span(source, 0, min(1, len(source.text))), hint)
     for define in [*names.defines.values(), *names.macros.values()]:
         check_define(Scope(names, define.source), define)
+    find_arrays(names, pieces)
     alphabets = _find_alphabets(names, pieces)
     definitions = tuple(
         _definition(Scope(names, piece.source), piece.node, alphabets)
@@ -74,26 +76,29 @@ def _find_alphabets(names: Names, pieces: list[Piece]) -> dict[str, Piece]:
 def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> csp.Definition:
     name = str(token(node, 0))
     given = optional(node, 1)
-    parameters = tuple(_parameters(scope, children(given))) if given is not None else ()
-    inner = scope.binding(*(parameter.name for parameter in parameters))
+    parameters, inner = _parameters(scope, name, children(given) if given is not None else [])
     body = resolve_process(inner, child(node, 2))
     alphabet = None
     if name in alphabets:
         piece = alphabets[name]
         alphabet = _alphabet(Scope(scope.names, piece.source, inner.bound), child(piece.node, 1))
-    return csp.Definition(name, parameters, body, alphabet, span=scope.span(token(node, 0)))
+    return csp.Definition(name, tuple(parameters), body, alphabet, span=scope.span(token(node, 0)))
 
 
-def _parameters(scope: Scope, nodes: list[Node]) -> list[csp.Parameter]:
+def _parameters(scope: Scope, process: str, nodes: list[Node]) -> tuple[list[csp.Parameter], Scope]:
+    """Returns the parameters of a process, one for each element of an array, and the scope with them."""
     found: list[csp.Parameter] = []
-    for node in nodes:
-        name = token(node, 0)
+    inner = scope
+    for position, node in enumerate(nodes):
+        name, shape = token(node, 0), scope.names.array_parameters.get((process, position))
         check_fresh(scope, name, str(name), "parameter")
-        if any(str(name) == other.name for other in found):
+        if str(name) in inner.bound:
             raise scope.error(name, f"duplicate parameter `{name}`", "rename one of them")
         low, high = range_of(scope, optional(node, 1))
-        found.append(csp.Parameter(str(name), low, high, span=scope.span(name)))
-    return found
+        names = [str(name)] if shape is None else element_names(str(name), shape)
+        found += [csp.Parameter(each, low, high, span=scope.span(name)) for each in names]
+        inner = inner.binding(str(name)) if shape is None else inner.binding_array(str(name), shape)
+    return found, inner
 
 
 def _alphabet(scope: Scope, node: Node) -> tuple[csp.Events, ...]:

@@ -9,10 +9,10 @@ from typing import cast
 from lark import Token, Tree
 
 from veristream.errors import suggest
-from veristream.ir.text.read_tree import Branch, Node, child, children, token
+from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, token
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.constant import apply_binary, apply_unary, evaluate
-from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
+from veristream.languages.csp.read.names import Array, Define, Scope, check_fresh, unknown
 from veristream.source import Span
 
 _STRENGTH = {
@@ -55,8 +55,8 @@ def resolve_expr(scope: Scope, node: Node) -> csp.Expr:
             hint = f"write a macro, `#define {name}(x) ...;`, and `call({name}, ...)`"
             raise scope.error(node, f"`{name}(...)` is not an expression: CSP# has no functions", hint)
         case "record":
-            hint = "pass its elements, or use a global array"
-            raise scope.error(node, "an array cannot be passed as an argument", hint)
+            hint = "pass it to a process, or send it"
+            raise scope.error(node, "an array is not a number", hint)
         case _:
             assert node.data == "expr", node.data
             return _row(scope, node)
@@ -174,6 +174,8 @@ def _name(scope: Scope, node: Node, name: str) -> csp.Expr:
         return csp.Bound(scope.local[name], span=span)
     if name in scope.bound:
         value = scope.bound[name]
+        if isinstance(value, Array):
+            raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
         return csp.Bound(value.name, span=span) if isinstance(value, csp.Bound) else value
     if name in names.constants:
         return csp.Number(names.constants[name].value, span=span)
@@ -191,7 +193,87 @@ def _element(scope: Scope, node: Node) -> csp.Expr:
     if name in scope.arrays:
         message = f"elements of the local array `{name}` cannot be read"
         raise scope.error(node, message, f"make it a global array: `hvar {name}[...];`")
+    known = scope.bound.get(name)
+    if isinstance(known, Array) and name not in scope.local:
+        return _bound_element(scope, node, name, known)
     return global_element(scope, node)
+
+
+def _bound_element(scope: Scope, node: Node, name: str, array: Array) -> csp.Expr:
+    """Resolves `x[i]` of an array that is a parameter or was received."""
+    indices, shape = indices_of(scope, node), array.shape
+    if len(indices) not in {1, len(shape)}:
+        raise scope.error(node, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
+    flat = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=False):
+        row = combine("*", flat, csp.Number(size, span=index.span), index.span)
+        flat = combine("+", row, index, index.span)
+    if not isinstance(flat, csp.Number):
+        return csp.Pick(array.elements, flat, span=scope.span(node))
+    if not 0 <= flat.value < len(array.elements):
+        message = f"index {flat.value} is outside 0..{len(array.elements) - 1} of `{name}`"
+        raise scope.error(node, message, "the first element has index 0")
+    return array.elements[flat.value]
+
+
+def resolve_array(scope: Scope, node: Node) -> Array | None:
+    """Returns the array that an argument or a field denotes, or None if it is a single value."""
+    if node.data == "record":
+        if count_elements(scope, node) > _INSTANCES_MAX:
+            raise scope.error(node, "this array is too large", f"the maximum is {_INSTANCES_MAX}")
+        elements = tuple(each for part in children(node) for each in _elements(scope, part))
+        return Array(elements, (len(elements),))
+    if node.data != "name":
+        return None
+    name = str(token(node, 0))
+    known = scope.bound.get(name)
+    if name in scope.local or isinstance(known, Array):
+        return known if isinstance(known, Array) and name not in scope.local else None
+    variable = scope.names.variables.get(name)
+    if known is not None or variable is None or not variable.shape:
+        return None
+    span = scope.span(node)
+    places = range(len(variable.initial))
+    return Array(tuple(csp.Global(name, (csp.Number(at),), span=span) for at in places), variable.shape)
+
+
+def count_elements(scope: Scope, node: Node) -> int:
+    """Returns the number of elements of `[1(2), 3..6, x]`."""
+    count = 0
+    for part in map(as_repeated, children(node)):
+        if part.data == "repeated":
+            count += resolve_constant(scope, child(part, 1), "a number of elements")
+        elif part.data == "counted":
+            first, last = (resolve_constant(scope, one, "the end of a range") for one in children(part))
+            count += abs(last - first) + 1
+        else:
+            count += 1
+    return count
+
+
+def as_repeated(node: Node) -> Node:
+    """Rewrites `[N(3)]`, which was parsed as a call of N, to the value N repeated three times."""
+    written = maybe(node, 0)
+    if node.data == "element" and isinstance(written, Tree) and written.data == "call":
+        count = children(child(written, 1))
+        if len(count) == 1:
+            return Tree(
+                "repeated", [Tree("name", [written.children[0]], written.meta), count[0]], node.meta
+            )
+    return node
+
+
+def _elements(scope: Scope, node: Node) -> list[csp.Expr]:
+    """Returns the values of a part of `[1(2), 3..6, x]`."""
+    node = as_repeated(node)
+    if node.data == "repeated":
+        count = resolve_constant(scope, child(node, 1), "a number of elements")
+        return [resolve_expr(scope, child(node, 0))] * count
+    if node.data == "counted":
+        first, last = (resolve_constant(scope, part, "the end of a range") for part in children(node))
+        step = 1 if last >= first else -1
+        return [csp.Number(value, span=scope.span(node)) for value in range(first, last + step, step)]
+    return [resolve_expr(scope, child(node, 0))]
 
 
 def global_element(scope: Scope, node: Node) -> csp.Global:
@@ -304,6 +386,8 @@ def uses_globals(expr: csp.Expr) -> bool:
             return uses_globals(operand)
         case csp.Binary(_, left, right):
             return uses_globals(left) or uses_globals(right)
+        case csp.Pick(values, index):
+            return any(map(uses_globals, (index, *values)))
         case _:
             return False
 

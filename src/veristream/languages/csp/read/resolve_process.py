@@ -6,6 +6,7 @@ Part of `resolve`; expressions and programs inside a process go to `resolve_expr
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import TypeAlias, cast
 
 from lark import Token, Tree
@@ -13,8 +14,9 @@ from lark import Token, Tree
 from veristream.errors import suggest
 from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, token
 from veristream.languages.csp import syntax as csp
-from veristream.languages.csp.read.names import Scope
+from veristream.languages.csp.read.names import Scope, element_names
 from veristream.languages.csp.read.resolve_expr import (
+    resolve_array,
     resolve_channel,
     resolve_expr,
     resolve_indices,
@@ -59,14 +61,25 @@ def resolve_ref(scope: Scope, node: Node) -> csp.Ref:
         otherwise = f"define it: `{name}() = ...;`; if it is an event, add a process: `{name} -> Skip`"
         hint = suggest(name, [*processes, "Skip", "Stop"], otherwise)
         raise scope.error(written, f"there is no process `{name}`", hint)
-    values = (
-        tuple(resolve_expr(scope, part) for part in children(arguments)) if arguments is not None else ()
-    )
-    if len(values) != processes[name]:
+    parts = children(arguments) if arguments is not None else []
+    if len(parts) != processes[name]:
         plural = "argument" if processes[name] == 1 else "arguments"
-        message = f"`{name}` takes {processes[name]} {plural}, not {len(values)}"
+        message = f"`{name}` takes {processes[name]} {plural}, not {len(parts)}"
         raise scope.error(node, message, "pass one value for each parameter of its definition")
-    return csp.Ref(name, values, span=scope.span(node))
+    shapes = scope.names.array_parameters
+    values = [_passed(scope, part, shapes.get((name, position))) for position, part in enumerate(parts)]
+    return csp.Ref(name, tuple(value for part in values for value in part), span=scope.span(node))
+
+
+def _passed(scope: Scope, node: Node, shape: tuple[int, ...] | None) -> tuple[csp.Expr, ...]:
+    """Returns the values of an argument or of a field that is sent: all elements of an array."""
+    array = resolve_array(scope, node)
+    if shape is None and array is None:
+        return (resolve_expr(scope, node),)
+    if array is None:
+        hint = f"write `[...({prod(shape or ())})]` for an array of equal elements"
+        raise scope.error(node, f"an array of {prod(shape or ())} elements is passed here elsewhere", hint)
+    return array.elements
 
 
 def resolve_events(scope: Scope, node: Node) -> tuple[csp.Events, ...]:
@@ -222,8 +235,13 @@ def _output(scope: Scope, node: Node, then: csp.Process) -> csp.Output:
     written = children(fields) if fields is not None else []
     if written and isinstance(written[0].children[0], Token) and written[0].children[0].type == "NOT":
         raise scope.error(written[0], "`!!` is ambiguous", "to send a negation write `c!(!x)`")
-    values = tuple(resolve_expr(scope, value) for value in written)
-    return csp.Output(*channel, values, resolve_program(scope, block), then, span=scope.span(node))
+    shapes = scope.names.array_fields
+    values = [
+        _passed(scope, value, shapes.get((channel[0], len(written), position)))
+        for position, value in enumerate(written)
+    ]
+    sent = tuple(value for part in values for value in part)
+    return csp.Output(*channel, sent, resolve_program(scope, block), then, span=scope.span(node))
 
 
 def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[csp.Expr, ...]]:
@@ -237,17 +255,20 @@ def _input(scope: Scope, node: Node, then: csp.Process) -> tuple[csp.Input, Scop
     guard, written, block = optional(node, 2), optional(node, 3), optional(node, 4)
     fields: list[csp.Binder | csp.Expr] = []
     bound: list[str] = []
-    for part in children(written) if written is not None else ():
+    inner, parts = scope, children(written) if written is not None else []
+    for position, part in enumerate(parts):
+        shape = scope.names.array_fields.get((channel[0], len(parts), position))
         name = _binds(scope, part)
         if name is None:
-            fields.append(resolve_expr(scope, part))
+            fields += _passed(scope, part, shape)
             continue
         if name in bound:
             hint = f"give the second field another name and compare: `?[{name} == y]{name}.y`"
             raise scope.error(part, f"this input binds `{name}` twice", hint)
         bound.append(name)
-        fields.append(csp.Binder(name, span=scope.span(part)))
-    inner = scope.binding(*bound)
+        names = [name] if shape is None else element_names(name, shape)
+        fields += [csp.Binder(each, span=scope.span(part)) for each in names]
+        inner = inner.binding(name) if shape is None else inner.binding_array(name, shape)
     condition = resolve_expr(inner, child(guard, 0)) if guard is not None else None
     program = resolve_program(inner, block)
     return csp.Input(*channel, tuple(fields), condition, program, then, span=scope.span(node)), inner

@@ -17,6 +17,7 @@ from veristream.languages.csp.read.resolve_expr import (
     find_macro,
     global_element,
     indices_of,
+    resolve_array,
     resolve_constant,
     resolve_expr,
     value_body,
@@ -92,8 +93,9 @@ def _assignments(scope: Scope, node: Node) -> csp.Program:
     *targets, value = children(node)
     if not targets:
         return _called(scope, node, value)
-    if len(targets) == 1 and _is_array(scope, targets[0]) and _is_array(scope, value):
-        return _copy(scope, node, str(token(targets[0], 0)), str(token(value, 0)))
+    array = resolve_array(scope, value) if len(targets) == 1 and _is_array(scope, targets[0]) else None
+    if array is not None:
+        return _copy(scope, node, str(token(targets[0], 0)), array.elements)
     statements: list[csp.Statement] = []
     assigned = resolve_expr(scope, value)
     for target in reversed(targets):
@@ -110,17 +112,16 @@ def _is_array(scope: Scope, node: Node) -> bool:
     return not hidden and name in scope.names.variables and bool(scope.names.variables[name].shape)
 
 
-def _copy(scope: Scope, node: Node, target: str, value: str) -> csp.Program:
+def _copy(scope: Scope, node: Node, target: str, values: tuple[csp.Expr, ...]) -> csp.Program:
     """Expands `a = b` for arrays into assignments of the elements."""
-    sizes = [len(scope.names.variables[name].initial) for name in (target, value)]
-    if sizes[0] != sizes[1]:
-        message = f"`{target}` has {sizes[0]} elements and `{value}` has {sizes[1]}"
+    size = len(scope.names.variables[target].initial)
+    if size != len(values):
+        message = f"`{target}` has {size} elements, and the value has {len(values)}"
         raise scope.error(node, message, "only arrays of the same size can be assigned")
     span = scope.span(node)
-    places = [(csp.Number(place, span=span),) for place in range(sizes[0])]
     return tuple(
-        csp.Assign(csp.Global(target, at, span=span), csp.Global(value, at, span=span), span=span)
-        for at in places
+        csp.Assign(csp.Global(target, (csp.Number(place, span=span),), span=span), value, span=span)
+        for place, value in enumerate(values)
     )
 
 

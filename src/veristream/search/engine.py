@@ -32,9 +32,13 @@ from veristream.ir.property import (
     kind_of,
 )
 from veristream.search.limits import HASH_BITS_MAX, HASH_BITS_MIN, Limits, Order, Report, silent
-from veristream.search.session import INTERRUPTED, peak_memory_mib
+from veristream.search.session import INTERRUPTED, OUT_OF_MEMORY, out_of_states, peak_memory_mib
 from veristream.verdict import Effort, Result, Unknown
 
+EXPLODED = 4
+"""A frontier has exploded if it has at least this part of the states, a fourth..."""
+EXPLODED_FROM = 10_000
+"""...and if there are at least so many states."""
 LOCAL_REMEDY = "--max-memory-mib raises it; --engine spark --spill DIR uses a cluster's memory and disks"
 
 
@@ -182,7 +186,22 @@ def _check_states(
 ) -> dict[str, Result]:
     from veristream.search.reach.safety import check_safety
 
-    return check_safety(network, properties, replace(limits, remedy=LOCAL_REMEDY), report)
+    found = check_safety(network, properties, replace(limits, remedy=LOCAL_REMEDY), report)
+    return {name: _with_hint_to_go_deep(result, limits) for name, result in found.items()}
+
+
+def _with_hint_to_go_deep(result: Result, limits: Limits) -> Result:
+    """Adds a hint if a limit ended a breadth-first search with an exploded frontier: it cannot get deep."""
+    verdict, effort = result.verdict, result.effort
+    if not isinstance(verdict, Unknown) or verdict.fault is not None or limits.order is Order.DEPTH:
+        return result
+    stopped = verdict.reason.startswith(OUT_OF_MEMORY) or verdict.reason == out_of_states(limits)
+    exploded = effort.frontier * EXPLODED >= effort.states >= EXPLODED_FROM
+    if not stopped or not exploded or effort.hash_bits is not None:
+        return result
+    share = f"{effort.frontier:,} of {effort.states:,} states were still to be explored"
+    hint = f"{share} at depth {effort.depth}: --order depth may find what lies deeper"
+    return replace(result, verdict=replace(verdict, reason=f"{verdict.reason}; {hint}"))
 
 
 def _check_zones(

@@ -97,6 +97,11 @@ class Hashing(Protocol):
     def omission(self) -> float: ...
 
 
+def out_of_states(limits: Limits) -> str:
+    """The reason for `Unknown` if the limit of states is reached."""
+    return f"the limit of {limits.states_max} states was reached (--max-states)"
+
+
 def hash_bits_of(exploration: object) -> int | None:
     """How many bits the exploration keeps of a visited state; None if it keeps all of it."""
     return exploration.hash_bits if isinstance(exploration, Hashing) else None
@@ -153,7 +158,7 @@ class Session(Generic[Explored]):
     @property
     def out_of_states(self) -> str:
         """The reason for `Unknown` if the limit of states is reached."""
-        return f"the limit of {self.limits.states_max} states was reached (--max-states)"
+        return out_of_states(self.limits)
 
     def rounds(self) -> Iterator[None]:
         """Explores round by round, until everything is explored or a limit is reached; the caller handles

@@ -100,3 +100,53 @@ def test_a_limit_gives_unknown(run: Any, counter: Path) -> None:
     done = run("check", counter, "-p", "bounded", "--order", "depth", "--max-states", 2)
     assert done.exit_code == 4
     assert "bounded: the limit of 2 states was reached (--max-states)" in done.stdout
+
+
+WIDE = """var a[12]; var n = 0;
+P(i) = [a[i] < 9] up.i{a[i] = a[i] + 1; n = n + 1;} -> P(i);
+S() = |||i:{0..11}@P(i);
+#define all n == 108;
+#assert S() reaches all;
+"""
+"""Twelve counters: the number of states at a depth grows and grows, and the goal is 108 steps deep."""
+
+
+def test_a_frontier_that_explodes_is_worth_a_hint(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csp"
+    path.write_text(WIDE, encoding="utf-8")
+    done = run("check", path, "--max-states", 50_000, "--workers", 1, "--json")
+    (found,) = json.loads(done.stdout)["results"]
+    begins, hint = found["reason"].split("; ")
+    assert begins == "the limit of 50000 states was reached (--max-states)"
+    frontier = int(hint.split()[0].replace(",", ""))
+    assert hint == (
+        f"{frontier:,} of {found['states']:,} states were still to be explored at depth {found['depth']}:"
+        " --order depth may find what lies deeper"
+    )
+    assert found["states"] / 4 <= frontier < found["states"]
+    assert done.exit_code == 4
+    deep = run("check", path, "--max-states", 50_000, "--order", "depth", "--json")
+    (found,) = json.loads(deep.stdout)["results"]
+    assert found["verdict"] == "holds"
+
+
+def test_the_memory_brings_the_hint_too(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csp"
+    path.write_text(WIDE, encoding="utf-8")
+    (found,) = json.loads(run("check", path, "--max-memory-mib", 8, "--json").stdout)["results"]
+    assert found["reason"].startswith("the memory budget of 8 MiB is used up")
+    assert found["reason"].endswith("--order depth may find what lies deeper")
+
+
+@pytest.mark.parametrize("options", [("--order", "depth"), ("--hash-compact", 40), ()])
+def test_a_search_that_is_deep_hashed_or_narrow_has_no_hint(
+    run: Any, tmp_path: Path, options: tuple[Any, ...]
+) -> None:
+    path = tmp_path / "model.csp"
+    narrow = (
+        "var n = 0; P() = [n < 90000] up{n = n + 1;} -> P(); #define all n < 0; #assert P() reaches all;"
+    )
+    path.write_text(WIDE.replace("n == 108", "n == 109") if options else narrow, encoding="utf-8")
+    done = run("check", path, "--max-states", 50_000, *options, "--json")
+    (found,) = json.loads(done.stdout)["results"]
+    assert found["reason"] == "the limit of 50000 states was reached (--max-states)"

@@ -15,10 +15,19 @@ GARBAGE = 200_000
 
 
 def main() -> None:
-    """Entry point of the `veristream` script.
+    """Entry point of the `veristream` script; a bug ends it with a code that is no verdict.
 
     Characters that the terminal cannot encode are escaped instead of raising.
     """
+    try:
+        _run()
+    except Exception as error:  # noqa: BLE001  # reported, with an exit code of its own
+        from veristream.cli.failure import end_by_bug
+
+        end_by_bug(error, "--json" in sys.argv[1:])
+
+
+def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -88,7 +88,8 @@ def check(
 
     \b
     Exit code: 0 all properties hold, 1 one is violated, 4 one is unknown and none is violated,
-               2 the model or an option is wrong, 3 the environment failed (memory, disk, Spark).
+               2 the model or an option is wrong, 3 the environment failed (memory, disk, Spark),
+               70 Veristream failed, which is no verdict: please report it.
     """
     options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value)
     bounds = (workers, max_states, max_seconds, max_memory_mib)

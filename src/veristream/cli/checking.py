@@ -49,6 +49,11 @@ def run_check(asked: Asked) -> None:
                 spark=None if spark is None else replace(spark, tell=tell),
             )
         drawn, name = look(asked.full_trace, networks), str(asked.model)
+        page = ""
+        if asked.html_page is not None:
+            from veristream.report import html
+
+            page = html.render_results(name, results, drawn.clocks)
         if asked.as_json:
             from veristream.report import json
 
@@ -57,10 +62,7 @@ def run_check(asked: Asked) -> None:
             from veristream.report import text
 
             echo(text.render_results(results, drawn))
-        if asked.html_page is not None:
-            from veristream.report import html
-
-            write_page(asked.html_page, lambda: html.render_results(name, results, drawn.clocks))
+        write_page(asked.html_page, lambda: page)
         tell_faults(results)
         raise SystemExit(int(exit_of(results)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import NoReturn
 
 from veristream.cli.output import echo
 from veristream.errors import EnvironmentFailure, ModelError
@@ -19,6 +20,7 @@ class Exit(IntEnum):
     MODEL_WRONG = 2
     ENVIRONMENT = 3
     UNKNOWN = 4
+    BUG = 70  # as in BSD's sysexits.h
 
 
 @contextmanager
@@ -58,6 +60,22 @@ def tell_faults(results: Sequence[Result]) -> None:
         echo(ModelError(fault.message, fault.span).render(), err=True)
 
 
-def _end(message: str, code: Exit) -> None:
+def end_by_bug(error: Exception, as_json: bool) -> NoReturn:
+    """Reports an exception that is nobody's mistake but ours, and exits; with JSON, on stdout too."""
+    import json
+    import traceback
+
+    from veristream import __version__
+
+    message = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
+    hint = f"this is a bug of Veristream {__version__}, and no verdict: please report it with the traceback"
+    echo("".join(traceback.format_exception(error)), err=True)
+    echo(f"error: {message}\nhint: {hint}, the command line and the model", err=True)
+    if as_json:
+        echo(json.dumps({"error": {"message": message, "hint": hint}}, indent=2, ensure_ascii=False))
+    raise SystemExit(int(Exit.BUG)) from error
+
+
+def _end(message: str, code: Exit) -> NoReturn:
     echo(message, err=True)
     raise SystemExit(int(code))

@@ -12,7 +12,6 @@ import pytest
 
 from tests.unit.history.job.recorded import record
 from veristream import library
-from veristream.cli.history import audit as verb
 from veristream.history.manifest import Stream
 from veristream_testing.histories.notation import history
 
@@ -120,22 +119,6 @@ def test_a_cluster_that_does_not_answer(run: Any, tmp_path: Path) -> None:
     done = run("audit", record(tmp_path / "h", LOST), "--master", "spark://127.0.0.1:1", "--json")
     assert done.exit_code == 3
     assert "no Spark master answers" in json.loads(done.stdout)["error"]["message"]
-
-
-@pytest.mark.parametrize("as_json", [True, False])
-def test_a_bug(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("of all things")
-
-    monkeypatch.setattr(library, "audit", fail)
-    done = run("audit", record(tmp_path / "h", LOST), *(["--json"] if as_json else []))
-    assert done.exit_code == verb.BUG == 70
-    assert "ZeroDivisionError" in done.stderr
-    if as_json:
-        error = json.loads(done.stdout)["error"]
-        assert error["message"] == "internal error: ZeroDivisionError: of all things"
-    else:
-        assert done.stdout == ""
 
 
 def test_too_little_memory(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

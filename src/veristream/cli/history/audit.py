@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +20,6 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 if TYPE_CHECKING:
     from veristream.history.audited import Audit
-
-BUG = 70
-"""The exit code of an error that is none of the user's nor of the machine's."""
 
 HistoryPath = Annotated[
     Path,
@@ -134,7 +130,7 @@ def _exit_of(found: Audit) -> Exit:
 
 @contextmanager
 def _told_as(as_json: bool) -> Iterator[None]:
-    """Prints an error as JSON, too, if that is asked for; a bug ends with a code of its own."""
+    """Prints an error as JSON, too, if that is asked for."""
     try:
         try:
             yield
@@ -146,13 +142,6 @@ def _told_as(as_json: bool) -> Iterator[None]:
         if as_json:
             _print_error(error.message, error.hint)
         raise
-    except typer.Exit:
-        raise
-    except Exception as error:
-        traceback.print_exc()
-        if as_json:
-            _print_error(f"internal error: {type(error).__name__}: {error}", "report it")
-        raise SystemExit(BUG) from error
 
 
 def _print_error(message: str, hint: str) -> None:

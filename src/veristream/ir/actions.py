@@ -8,12 +8,13 @@ can synchronise, a broadcast one for each sending edge, a barrier one for each v
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum as PythonEnum
 from itertools import product
+from math import prod
 
 from veristream.ir import network as net
-from veristream.ir.expr import Const, Expr, Local
+from veristream.ir.expr import Binary, Const, Expr, Local
 from veristream.ir.remembered import remembered
 
 
@@ -145,7 +146,7 @@ def _pairs(
         assert isinstance(other.sync, net.Receive)
         if (
             follower != leader
-            and _can_agree(send.indices, other.sync.indices)
+            and can_agree(send.indices, other.sync.indices)
             and _can_match(send, other.sync)
         ):
             yield _action(Movement.PAIR, leader, position, edge, follower=receiver)
@@ -199,7 +200,8 @@ def _default_label(edge: net.Edge, movement: Movement) -> net.Label:
             return net.Label(name, indices)
 
 
-def _can_agree(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
+def can_agree(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
+    """Returns whether no two constants of the indices differ."""
     return not any(
         isinstance(a, Const) and isinstance(b, Const) and a.value != b.value
         for a, b in zip(left, right, strict=True)
@@ -220,6 +222,40 @@ def choices(edge: net.Edge) -> Iterator[dict[str, int]]:
     ranges = [range(select.low, select.high + 1) for select in edge.select]
     for values in product(*ranges):
         yield dict(zip(names, values, strict=True))
+
+
+def given_selects(edge: net.Edge) -> dict[str, tuple[int, int]]:
+    """Returns the selected values that a follower's channel indices determine, as `e` in `receive a[e]`.
+
+    Each is the index at the given position plus a number.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for position, index in enumerate(() if edge.sync is None else edge.sync.indices):
+        match index:
+            case Local(name=name, index=None):
+                found.setdefault(name, (position, 0))
+            case Binary(op="-", left=Local(name=name, index=None), right=Const(value=number)):
+                found.setdefault(name, (position, number))
+            case Const():
+                pass
+            case _:  # it may fail for values that a later index rules out
+                break
+    return {one.name: found[one.name] for one in edge.select if one.name in found}
+
+
+def ways(edge: net.Edge) -> Iterator[dict[str, int]]:
+    """Yields every combination of those selected values that its channel indices do not determine."""
+    yield from choices(replace(edge, select=_free_selects(edge)))
+
+
+def count_ways(edge: net.Edge) -> int:
+    """Returns the number of combinations that `ways` yields."""
+    return prod(one.high - one.low + 1 for one in _free_selects(edge))
+
+
+def _free_selects(edge: net.Edge) -> tuple[net.Select, ...]:
+    given = given_selects(edge)
+    return tuple(one for one in edge.select if one.name not in given)
 
 
 def render_label(name: str, arguments: tuple[int, ...]) -> str:

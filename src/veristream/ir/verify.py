@@ -15,6 +15,7 @@ from typing import assert_never
 from veristream.errors import ModelError, unknown
 from veristream.ir import network as net
 from veristream.ir import property as prop
+from veristream.ir.actions import count_ways
 from veristream.ir.bounds import check_overflow
 from veristream.ir.expr import Assign, Block, Call, ClockValue, Expr, Load, Reset
 from veristream.ir.verify_scope import (
@@ -40,6 +41,8 @@ ACTION_PROPOSITIONS_MAX = 31
 STATE_PROPOSITIONS_MAX = 60
 ELEMENTS_MAX = 2**20
 PERMUTATIONS_MAX = 5040
+WAYS_MAX = 4096
+"""In how many ways a component can take part in one broadcast or barrier: each takes code of its own."""
 
 
 def verify(network: net.Network) -> None:
@@ -280,6 +283,26 @@ def _check_component(component: net.Component, declared: Declared) -> None:
                 hint = f"`{component.name}` has {', '.join(locations)}"
                 raise unknown("location", end, locations, edge.span, hint)
         _check_edge(edge, component, declared)
+    _check_ways(component, declared)
+
+
+def _check_ways(component: net.Component, declared: Declared) -> None:
+    counts: dict[str, int] = {}
+    for edge in component.edges:
+        match edge.sync:
+            case net.Receive(channel=name) if declared.channels[name].kind is net.ChannelKind.BROADCAST:
+                pass
+            case net.Meet(channel=name):
+                pass
+            case _:
+                continue
+        counts[name] = counts.get(name, 0) + count_ways(edge)
+        if counts[name] > WAYS_MAX:
+            raise ModelError(
+                f"`{component.name}` has {counts[name]} ways to take part in `{name}`",
+                edge.span,
+                f"the limit is {WAYS_MAX}; select fewer values, or let them be indices of the channel",
+            )
 
 
 def _check_edge(edge: net.Edge, component: net.Component, declared: Declared) -> None:

@@ -17,9 +17,11 @@ from veristream.kernel.blocks import run_block
 from veristream.kernel.chorus import (
     Chorus,
     alternatives,
+    any_of,
     chorus_priority,
     each_singer,
-    enabled_mask,
+    enabled_masks,
+    next_turn,
     possible_priority,
 )
 from veristream.kernel.clocks import bounds_of_step, write_bounds
@@ -201,13 +203,15 @@ def _together(frame: Frame, index: int, action: Action, leader: Mover, rest: tup
     ways = tuple(alternatives(frame, action, c) for c in action.others)
     masks = []
     for component, mine in zip(action.others, ways, strict=True):
-        mask = enabled_mask(frame, leader.place, component, mine, offer)
+        mask = enabled_masks(frame, leader.place, component, mine, offer)
         if action.movement is Movement.BARRIER:
-            some = builder.icmp_unsigned("!=", builder.load(mask), constant(0))
-            unless(frame, some, stop)
+            unless(frame, any_of(frame, mask), stop)
         masks.append(mask)
-    turns = tuple(new_slot(leader.place) for _ in masks)
-    for turn, mask in zip(turns, masks, strict=True):
+    turns = tuple(tuple(new_slot(leader.place) for _ in mask) for mask in masks)
+    begins = [
+        pair for turn, mask in zip(turns, masks, strict=True) for pair in zip(turn, mask, strict=True)
+    ]
+    for turn, mask in begins:
         builder.store(builder.load(mask), turn)
     again, advance = builder.append_basic_block("again"), builder.append_basic_block("advance")
     builder.branch(again)
@@ -220,13 +224,11 @@ def _together(frame: Frame, index: int, action: Action, leader: Mover, rest: tup
     builder.branch(advance)
     builder.position_at_end(advance)
     for turn, mask in reversed(list(zip(turns, masks, strict=True))):
-        now = builder.load(turn)
-        left = builder.and_(now, builder.sub(now, constant(1)))
-        builder.store(left, turn)
         carry = builder.append_basic_block("carry")
-        builder.cbranch(builder.icmp_unsigned("!=", left, constant(0)), again, carry)
+        builder.cbranch(next_turn(frame, turn), again, carry)
         builder.position_at_end(carry)
-        builder.store(builder.load(mask), turn)
+        for word, full in zip(turn, mask, strict=True):
+            builder.store(builder.load(full), word)
 
 
 def _produce(
@@ -252,8 +254,7 @@ def _produce(
             phase(mover)
         if chorus is not None:
             for position in range(len(chorus.components)):
-                with each_singer(frame, chorus, position, after[0].place) as each:
-                    each(phase)
+                each_singer(frame, chorus, position, after[0].place, phase)
         if phase is _move and offer is not None:
             _buffer(frame, after[0], offer)
     if frame.tests_invariants:
@@ -273,8 +274,7 @@ def _demand(frame: Frame, movers: list[Mover], chorus: Chorus | None, out: Value
         demand(mover)
     for position in range(len(chorus.components) if chorus is not None else 0):
         assert chorus is not None
-        with each_singer(frame, chorus, position, movers[0].place) as each:
-            each(demand)
+        each_singer(frame, chorus, position, movers[0].place, demand)
 
 
 def _move(mover: Mover) -> None:

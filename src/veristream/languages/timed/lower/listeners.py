@@ -19,11 +19,12 @@ from itertools import product
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import network as net
+from veristream.ir.actions import can_agree
 from veristream.languages.timed.lower.programs.constraints import negate
 from veristream.languages.timed.lower.programs.fold import conjunction, negation
 
 GUARDED_MAX = 6
-"""The maximum number of receiving edges with clock guards per location and channel."""
+"""The maximum number of receiving edges with clock guards per location and channel, or element of one."""
 
 
 def add_listening(
@@ -38,31 +39,26 @@ def add_listening(
     for (source, _), group in groups.items():
         guarded = [edge for edge in group if edge.clock_guard]
         if guarded:
-            _check(guarded, source in committed)
+            _check(guarded[0], source in committed)
             loops += _loops(guarded, [edge for edge in group if not edge.clock_guard])
     return (*edges, *loops)
 
 
-def _check(guarded: list[net.Edge], committed: bool) -> None:
+def _check(guarded: net.Edge, committed: bool) -> None:
     if committed:
         raise ModelError(
             "a clock guard on a broadcast receiver at a committed location is not supported",
-            guarded[0].span,
+            guarded.span,
             "make the location urgent, or test the clock on another edge",
-        )
-    if len(guarded) > GUARDED_MAX:
-        raise ModelError(
-            f"this location has {len(guarded)} receiving edges with clock guards",
-            guarded[0].span,
-            f"at most {GUARDED_MAX} are supported per location and broadcast channel",
         )
 
 
 def _loops(guarded: list[net.Edge], plain: list[net.Edge]) -> Iterator[net.Edge]:
     """Yields the loops of a location, for each channel that an edge with a clock guard uses."""
     for indices in dict.fromkeys(_indices(edge) for edge in guarded):
-        none_plain = [negation(_enabled(edge, indices)) for edge in plain]
-        possible = [edge for edge in guarded if _enabled(edge, indices) != ir.FALSE]
+        none_plain = [negation(_enabled(edge, indices)) for edge in _agreeing(plain, indices)]
+        possible = [edge for edge in _agreeing(guarded, indices) if _enabled(edge, indices) != ir.FALSE]
+        _check_count(possible)
         for chosen in product((False, True), repeat=len(possible)):
             enabled = [edge for edge, one in zip(possible, chosen, strict=True) if one]
             if not enabled:
@@ -73,6 +69,19 @@ def _loops(guarded: list[net.Edge], plain: list[net.Edge]) -> Iterator[net.Edge]
             ]
             for failing in product(*(edge.clock_guard for edge in enabled)):
                 yield from _staying(enabled[0], [*tests, *none_plain], failing)
+
+
+def _agreeing(edges: list[net.Edge], indices: tuple[ir.Expr, ...]) -> list[net.Edge]:
+    return [edge for edge in edges if can_agree(_indices(edge), indices)]
+
+
+def _check_count(possible: list[net.Edge]) -> None:
+    if len(possible) > GUARDED_MAX:
+        raise ModelError(
+            f"this location has {len(possible)} receiving edges with clock guards",
+            possible[0].span,
+            f"at most {GUARDED_MAX} are supported per location and broadcast channel",
+        )
 
 
 def _staying(

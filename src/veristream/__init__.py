@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         simulate,
     )
     from veristream.search.limits import Limits, Order
-    from veristream.verdict import Holds, Result, Trace, Unknown, Violated
+    from veristream.verdict import Holds, Invalid, Result, Trace, Unknown, Violated
 
 __version__ = "0.1.0"
 
@@ -36,6 +36,7 @@ __all__ = [
     "EnvironmentFailure",
     "Fairness",
     "Holds",
+    "Invalid",
     "Limits",
     "ModelError",
     "Order",
@@ -71,7 +72,7 @@ _HOMES = {
         "simulate",
     ),
     "veristream.search.limits": ("Limits", "Order"),
-    "veristream.verdict": ("Holds", "Result", "Trace", "Unknown", "Violated"),
+    "veristream.verdict": ("Holds", "Invalid", "Result", "Trace", "Unknown", "Violated"),
 }
 
 __getattr__ = load_on_use(__name__, _HOMES)

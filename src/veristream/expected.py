@@ -202,7 +202,7 @@ def _read_expectation(table: _Table) -> Expectation:
     verdict = table.text("verdict")
     if verdict not in get_args(Word):
         raise ModelError(
-            f"{table.where}: {verdict!r} is not a verdict", hint="write holds, violated or unknown"
+            f"{table.where}: {verdict!r} is not a verdict", hint="write holds, violated, unknown or error"
         )
     expectation = Expectation(
         table.text("name"),

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.chosen import find_named
-from veristream.ir.network import Network
-from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
+from veristream.ir.network import Network, all_properties
+from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Rejected, Temporal
 from veristream.languages.registry import Constants, find_language
 from veristream.search.limits import Limits, Order, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
@@ -98,7 +98,11 @@ def check(
     """
     networks = _networks(model, constants, properties)
     chosen = choose(networks, properties)  # report a wrong name before looking for a cluster
-    if limits is not None and (limits.order is not Order.BREADTH or limits.hash_bits is not None):
+    if (
+        any(chosen.values())
+        and limits is not None
+        and (limits.order is not Order.BREADTH or limits.hash_bits is not None)
+    ):
         _check_limits(networks, chosen, limits, spark)
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
@@ -164,7 +168,14 @@ def _check(
             found = search(network, mine, limits or Limits(), report)
             results.update((result.property, _remarked(result, network)) for result in found)
     order = _order(networks, properties, chosen)
-    return tuple(results[name] for name in order)
+    wrong = {one.name: one for network in networks for one in network.rejected}
+    return tuple(_refused(wrong[name]) if name in wrong else results[name] for name in order)
+
+
+def _refused(one: Rejected) -> Result:
+    from veristream.search.engine import refused
+
+    return refused(one.name, one.kind, ModelError(one.message, one.span, one.hint))
 
 
 def _engine(spark: SparkOptions | None) -> Search:
@@ -290,13 +301,18 @@ def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report:
 
 def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[Property]]:
     """Returns the named properties, or all, by network; deadlock freedom if the model states none."""
+    known = _names(networks)
     if not names:
-        if not any(network.properties for network in networks):
+        if not known:
             return {network.name: [Property("deadlockfree", DeadlockFree())] for network in networks}
         return {network.name: list(network.properties) for network in networks}
-    known = {one.name: one for network in networks for one in network.properties}
     wanted = set(find_named(names, known, networks[0].span))
     return {network.name: [one for one in network.properties if one.name in wanted] for network in networks}
+
+
+def _names(networks: Sequence[Network]) -> list[str]:
+    """Returns the names of all properties, also of rejected ones, in the order of the models."""
+    return list(dict.fromkeys(one.name for network in networks for one in all_properties(network)))
 
 
 def _under(property_: Property, fairness: Fairness | None) -> Property:
@@ -316,8 +332,10 @@ def _order(
     networks: Sequence[Network], names: Sequence[str], chosen: Mapping[str, Sequence[Property]]
 ) -> list[str]:
     """Returns the chosen properties' names, in the order of `names` or else of the models."""
-    found = {one.name: one for network in networks for one in chosen[network.name]}
-    return find_named(names, found, networks[0].span) if names else list(found)
+    known = _names(networks)
+    if names:
+        return find_named(names, known, networks[0].span)
+    return known or [one.name for network in networks for one in chosen[network.name]]
 
 
 def _network(model: Model, constants: Constants | None) -> Network:

@@ -39,6 +39,12 @@ class Span:
         """The column of the first character, counted from 1."""
         return self.start - (self.source.text.rfind("\n", 0, self.start) + 1) + 1
 
+    def contains(self, other: Span) -> bool:
+        """Returns whether the other span lies in this one; sources are compared by their names."""
+        if self.source.name != other.source.name or self.source.name == NOWHERE.source.name:
+            return False
+        return self.start <= other.start and other.end <= self.end
+
     @property
     def place(self) -> str:
         """`file:line:column`, the format of compilers."""

@@ -82,8 +82,22 @@ class Unknown:
     omission: float | None = None
 
 
-Verdict = Holds | Violated | Unknown
-Word = Literal["holds", "violated", "unknown"]
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The property itself is wrong, or not supported: the reason, what it is about, and what to write.
+
+    Nothing is said of the model; it never has a trace.
+    """
+
+    reason: str
+    span: Span = NOWHERE
+    hint: str = ""
+    trace: Trace | None = None
+    omission: float | None = None
+
+
+Verdict = Holds | Violated | Unknown | Invalid
+Word = Literal["holds", "violated", "unknown", "error"]
 
 
 def word(verdict: Verdict) -> Word:
@@ -95,6 +109,8 @@ def word(verdict: Verdict) -> Word:
             return "violated"
         case Unknown():
             return "unknown"
+        case Invalid():
+            return "error"
 
 
 @dataclass(frozen=True, slots=True)

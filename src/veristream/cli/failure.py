@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from veristream.cli.output import echo
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.verdict import Fault, Result, Unknown, Violated
+from veristream.verdict import Fault, Invalid, Result, Unknown, Violated
 
 
 class Exit(IntEnum):
@@ -39,7 +39,7 @@ def failures() -> Iterator[None]:
 def exit_of(results: Sequence[Result]) -> Exit:
     """Returns the exit code for these verdicts; the most severe one decides."""
     verdicts = [result.verdict for result in results]
-    if faults_of(results):
+    if faults_of(results) or any(isinstance(verdict, Invalid) for verdict in verdicts):
         return Exit.MODEL_WRONG
     if any(isinstance(verdict, Violated) for verdict in verdicts):
         return Exit.VIOLATED
@@ -55,7 +55,10 @@ def faults_of(results: Sequence[Result]) -> tuple[Fault, ...]:
 
 
 def tell_faults(results: Sequence[Result]) -> None:
-    """Prints the model's run-time errors and their source locations on stderr."""
+    """Prints on stderr what is wrong with properties, and the model's run-time errors, with places."""
+    for verdict in (result.verdict for result in results):
+        if isinstance(verdict, Invalid):
+            echo(ModelError(verdict.reason, verdict.span, verdict.hint).render(), err=True)
     for fault in faults_of(results):
         echo(ModelError(fault.message, fault.span).render(), err=True)
 

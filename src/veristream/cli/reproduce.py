@@ -12,7 +12,7 @@ import typer
 
 from veristream import library
 from veristream.cli.choices import Engine, look, read_limits, read_spark, write_page
-from veristream.cli.failure import Exit, failures, faults_of, tell_faults
+from veristream.cli.failure import Exit, exit_of, failures, tell_faults
 from veristream.cli.history.real import Asked, run_real
 from veristream.cli.notices import telling
 from veristream.cli.options import (
@@ -145,7 +145,7 @@ def _show(reproductions: Sequence[Reproduction], as_json: bool, html_page: Path 
     results = [outcome.result for one in reproductions for outcome in one.outcomes]
     tell_faults(results)
     if not all(one.as_expected for one in reproductions):
-        raise typer.Exit(Exit.MODEL_WRONG if faults_of(results) else Exit.VIOLATED)
+        raise typer.Exit(Exit.MODEL_WRONG if exit_of(results) is Exit.MODEL_WRONG else Exit.VIOLATED)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -54,7 +54,7 @@ from dataclasses import dataclass
 from enum import Enum as PythonEnum
 
 from veristream.ir.expr import Block, ClockConstraint, Expr, Type
-from veristream.ir.property import Property
+from veristream.ir.property import Property, Rejected
 from veristream.source import Node
 
 
@@ -332,12 +332,21 @@ class Network(Node):
     bags: tuple[Sorted, ...] = ()
     timed: bool = False  # only a timed network has clocks, urgency and priorities
     remark: str = ""  # shown with every verdict, such as a bound on the model
+    rejected: tuple[Rejected, ...] = ()  # by position
 
 
 def enum_range(enum: Enumeration) -> tuple[int, int]:
     """Returns the smallest and the largest number of the enum."""
     count = len(enum.members)
     return (0, (1 << count) - 1) if enum.of_set else (enum.low, enum.low + count - 1)
+
+
+def all_properties(network: Network) -> tuple[Property | Rejected, ...]:
+    """Returns the properties and the rejected ones, in the order of the model."""
+    found: list[Property | Rejected] = list(network.properties)
+    for one in network.rejected:
+        found.insert(one.position, one)
+    return tuple(found)
 
 
 def all_variables(network: Network) -> tuple[Variable, ...]:

@@ -259,3 +259,17 @@ class Property(Node):
     name: str
     claim: Claim
     fairness: Fairness = Fairness.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected(Node):
+    """A property that its language cannot read, and why; `position` counts the properties before it.
+
+    The span is what the message is about. `kind` is the property's keyword, as far as it is known.
+    """
+
+    name: str
+    kind: str
+    message: str
+    hint: str = ""
+    position: int = 0

@@ -141,5 +141,5 @@ def digest_of(network: Network, part: Inside | Watch) -> str:
 def _digest_network(network: Network) -> bytes:
     """Returns a digest of the network without its properties; the text of a large one takes a while."""
     digest = hashlib.sha256(_code_version())
-    digest.update(repr(replace(network, properties=())).encode())
+    digest.update(repr(replace(network, properties=(), rejected=())).encode())
     return digest.digest()

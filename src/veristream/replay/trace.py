@@ -11,10 +11,15 @@ from typing import Any, Final
 from veristream import library
 from veristream.errors import ModelError, suggest
 from veristream.search.limits import Limits
-from veristream.verdict import Holds, Step, Trace, Unknown, word
+from veristream.verdict import Holds, Invalid, Step, Trace, Unknown, word
 
 JSON: Final = ".json"
-TELLS: Final = {"holds": "it holds", "violated": "no single run refutes it", "unknown": "it is not known"}
+TELLS: Final = {
+    "holds": "it holds",
+    "violated": "no single run refutes it",
+    "unknown": "it is not known",
+    "error": "it is wrong",
+}
 """Why a verdict has no run."""
 
 
@@ -41,7 +46,7 @@ def find_run(path: Path, name: str, constants: Mapping[str, int]) -> Run:
     results = library.check(path, [name], constants=constants, limits=Limits(workers=1, reduction=False))
     result = results[0]
     verdict = result.verdict
-    if isinstance(verdict, Unknown) or verdict.trace is None:
+    if isinstance(verdict, Unknown | Invalid) or verdict.trace is None:
         raise ModelError(
             f"{result.property} has no run to replay: {TELLS[word(verdict)]}",
             hint="a run of a model with other constants can be replayed from the JSON of its check",

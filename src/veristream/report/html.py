@@ -18,7 +18,7 @@ from veristream.report.words import (
 )
 from veristream.verdict import Result, Word, word
 
-_CLASSES: dict[Word, str] = {"holds": "good", "violated": "bad", "unknown": "open"}
+_CLASSES: dict[Word, str] = {"holds": "good", "violated": "bad", "unknown": "open", "error": "bad"}
 
 
 def render_results(model: str, results: Sequence[Result], clocks: Set[str] = frozenset()) -> str:

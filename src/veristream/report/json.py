@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from veristream.verdict import Holds, Result, Step, Trace, Verdict, word
+from veristream.source import NOWHERE
+from veristream.verdict import Holds, Invalid, Result, Step, Trace, Verdict, word
 
 if TYPE_CHECKING:  # a check has none of these
     from veristream.expected import KnownRun, Outcome, Reproduction
@@ -99,6 +100,9 @@ def _result(result: Result) -> dict[str, Any]:
         "memory_mib": round(effort.memory_mib, 3),
         "trace": None if verdict.trace is None else _trace(verdict.trace),
     }
+    if isinstance(verdict, Invalid):
+        document["place"] = "" if verdict.span.source is NOWHERE.source else verdict.span.place
+        document["hint"] = verdict.hint
     if effort.reduced:
         document["reduced"] = True
     if effort.depth_first:

@@ -39,7 +39,7 @@ class Look:
 
 PLAIN = Look()
 
-_COLOURS: dict[Word, str] = {"holds": "32", "violated": "31", "unknown": "33"}
+_COLOURS: dict[Word, str] = {"holds": "32", "violated": "31", "unknown": "33", "error": "31"}
 SOURCE_WIDTH = 44
 
 

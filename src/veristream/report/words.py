@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
-from veristream.verdict import Holds, Result, Trace, Unknown, Violated, word
+from veristream.verdict import Holds, Invalid, Result, Trace, Unknown, Violated, word
 
 if TYPE_CHECKING:
     from veristream.expected import KnownModel, Outcome, Reproduction
@@ -114,6 +114,8 @@ def trace_title(result: Result, trace: Trace) -> str:
             what = f"{result.property} is undecided; the trace so far is"
         case Unknown():
             what = f"{result.property} cannot be decided; the model fails after"
+        case Invalid():
+            what = f"{result.property} is wrong, after"
         case _ as never:
             assert_never(never)
     return f"{what} {trace_length(trace)}:"

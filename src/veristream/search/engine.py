@@ -33,7 +33,7 @@ from veristream.ir.property import (
 )
 from veristream.search.limits import HASH_BITS_MAX, HASH_BITS_MIN, Limits, Order, Report, silent
 from veristream.search.session import INTERRUPTED, OUT_OF_MEMORY, out_of_states, peak_memory_mib
-from veristream.verdict import Effort, Result, Unknown
+from veristream.verdict import Effort, Invalid, Result, Unknown
 
 EXPLODED = 4
 """A frontier has exploded if it has at least this part of the states, a fourth..."""
@@ -157,15 +157,39 @@ def run_searches(
 ) -> tuple[Result, ...]:
     """The result of each property, in their order; the network must have been verified.
 
-    A limit that is reached or an interrupt makes `Unknown` of what is not decided by then.
+    A limit that is reached or an interrupt makes `Unknown` of what is not decided by then. A property that
+    a search refuses is `Invalid`, and the others are searched for without it.
     """
     results: dict[str, Result] = {}
     for method, group in plan_searches(network, properties):
         if any(map(_was_interrupted, results.values())):
             results |= {one.name: not_begun(one) for one in group}
         else:
-            results |= table[method](network, group, limits, report)
+            results |= _search(table[method], network, group, limits, report)
     return tuple(results[one.name] for one in properties)
+
+
+def _search(
+    check_group: Check, network: Network, group: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    """The results of a group; raises ModelError for what is wrong with the network."""
+    wrong: dict[str, Result] = {}
+    while len(wrong) < len(group):
+        rest = [one for one in group if one.name not in wrong]
+        try:
+            return wrong | check_group(network, rest, limits, report)
+        except ModelError as error:
+            culprit = next((one for one in rest if one.span.contains(error.span)), None)
+            if culprit is None:
+                raise
+            wrong[culprit.name] = refused(culprit.name, kind_of(culprit.claim), error)
+    return wrong
+
+
+def refused(name: str, kind: str, error: ModelError) -> Result:
+    """The result of a property that is wrong."""
+    effort = Effort(0, 0, 0, 0.0, peak_memory_mib())
+    return Result(name, kind, Invalid(error.message, error.span, error.hint), effort)
 
 
 def _was_interrupted(result: Result) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from veristream import library
 from veristream.cli.failure import Exit, exit_of
 from veristream.ir.property import Fairness
-from veristream.verdict import Effort, Fault, Holds, Result, Unknown, Verdict, Violated
+from veristream.verdict import Effort, Fault, Holds, Invalid, Result, Unknown, Verdict, Violated
 
 KEYS = {
     "property",
@@ -126,11 +126,12 @@ def result_of(verdict: Verdict) -> Result:
         ([Holds(), Violated(), Unknown("")], Exit.VIOLATED),
         ([Holds(), Unknown("")], Exit.UNKNOWN),
         ([Violated(), Unknown("", fault=Fault("division by zero"))], Exit.MODEL_WRONG),
+        ([Holds(), Invalid("unknown name"), Violated()], Exit.MODEL_WRONG),
     ],
 )
 def test_exit_codes(verdicts: list[Verdict], code: Exit) -> None:
     assert exit_of([result_of(verdict) for verdict in verdicts]) is code
-    assert [exit_.value for exit_ in Exit] == [0, 1, 2, 3, 4]
+    assert [exit_.value for exit_ in Exit] == [0, 1, 2, 3, 4, 70]
 
 
 def test_help_needs_no_numba() -> None:

@@ -13,30 +13,9 @@ from veristream.source import Node
 # Expressions
 
 UnaryOp = Literal["-", "+", "not"]
-BinaryOp = Literal[
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "**",
-    "&",
-    "|",
-    "^",
-    "<<",
-    ">>",
-    "<?",
-    ">?",
-    "==",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "and",
-    "or",
-    "imply",
-]
+Arithmetic = Literal["+", "-", "*", "/", "%", "**", "&", "|", "^", "<<", ">>", "<?", ">?"]
+Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
+BinaryOp = Arithmetic | Comparison | Literal["and", "or", "imply"]
 AssignOp = Literal["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="]
 QuantifierOp = Literal["forall", "exists", "sum"]
 
@@ -474,7 +453,16 @@ class ExtremeQuery(Node):
     comment: str = ""
 
 
-Query = PathQuery | LeadsToQuery | ExtremeQuery
+@dataclass(frozen=True, slots=True)
+class UnreadQuery(Node):
+    """A query that is wrong or unsupported, and why; the span is what the message is about."""
+
+    text: str
+    message: str
+    hint: str = ""
+
+
+Query = PathQuery | LeadsToQuery | ExtremeQuery | UnreadQuery
 
 
 @dataclass(frozen=True, slots=True)

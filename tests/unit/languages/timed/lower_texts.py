@@ -10,7 +10,7 @@ from veristream.errors import ModelError
 from veristream.ir.network import Component, Edge, Network, all_variables
 from veristream.ir.oracle.evaluate import flatten
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.property import Property
+from veristream.ir.property import Property, Rejected
 from veristream.ir.state import State
 from veristream.languages.timed.lower.network import read_models
 from veristream.source import Source
@@ -89,6 +89,15 @@ def asked(folder: Path, text: str, *queries: str) -> tuple[Property, ...]:
     path.with_suffix(".q").write_text("\n".join(queries))
     (found,) = read_models(Source(str(path), text), {})
     return found.properties
+
+
+def rejected(folder: Path, text: str, query: str) -> Rejected:
+    """Returns what is wrong with the only query of a text."""
+    path = folder / "model.xta"
+    path.with_suffix(".q").write_text(query)
+    (found,) = read_models(Source(str(path), text), {})
+    assert found.properties == ()
+    return found.rejected[0]
 
 
 def error(text: str) -> ModelError:

@@ -18,6 +18,7 @@ from veristream.languages.timed.syntax import (
     Statement,
     System,
     Template,
+    UnreadQuery,
 )
 from veristream.source import Source
 
@@ -90,6 +91,13 @@ def error(text: str, constants: Mapping[str, int] | None = None) -> ModelError:
     with pytest.raises(ModelError) as caught:
         read(text, constants)
     return caught.value
+
+
+def query_error(text: str) -> ModelError:
+    """Returns the error in the only query of the text."""
+    (query,) = read(text).queries
+    assert isinstance(query, UnreadQuery)
+    return ModelError(query.message, query.span, query.hint)
 
 
 def marked(wrong: ModelError) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.languages.timed.parse_texts import PROCESS, error, formula, marked, nta, read
+from tests.unit.languages.timed.parse_texts import PROCESS, formula, marked, nta, query_error, read
 from veristream.languages.timed.read.parse import read_system
 from veristream.languages.timed.syntax import (
     Binary,
@@ -24,6 +24,7 @@ from veristream.languages.timed.syntax import (
     Query,
     System,
     Unary,
+    UnreadQuery,
 )
 from veristream.source import read_source
 
@@ -110,7 +111,7 @@ def test_unsupported_queries(text: str, word: str, kind: str) -> None:
     found = read(nta(queries=formula("E<> p", text, "A[] q")))
     assert [query.text for query in found.queries] == ["E<> p", "A[] q"]
     assert found.skipped == (text,)
-    wrong = error(nta(queries=formula(text)))
+    wrong = query_error(nta(queries=formula(text)))
     assert wrong.message == f"`{word}` makes this a {kind} query, which is not supported"
     assert marked(wrong)[0] == text[0]
 
@@ -120,7 +121,7 @@ def test_queries_with_real_numbers() -> None:
     found = read(nta(queries=formula("E<> a1.b2 and x < 3", text)))
     assert [query.text for query in found.queries] == ["E<> a1.b2 and x < 3"]
     assert found.skipped == (text,)
-    wrong = error(nta(queries=formula(text)))
+    wrong = query_error(nta(queries=formula(text)))
     assert wrong.message == "`1.5` makes this a hybrid query, which is not supported"
 
 
@@ -178,10 +179,11 @@ def test_own_queries_come_first(tmp_path: Path) -> None:
 
 
 def test_an_error_in_a_query_file(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="unexpected `q`") as caught:
-        read_beside(tmp_path, nta(), "E<> p\nA[] p q\n")
-    span = caught.value.span  # type: ignore[attr-defined]
-    assert (Path(span.source.name).name, span.line, span.column) == ("model.q", 2, 7)
+    first, wrong, last = read_beside(tmp_path, nta(), "E<> p\nA[] p q\nE[] p\n").queries
+    assert (first.text, last.text) == ("E<> p", "E[] p")
+    assert isinstance(wrong, UnreadQuery)
+    assert (wrong.text, wrong.message) == ("A[] p q", "unexpected `q`")
+    assert (Path(wrong.span.source.name).name, wrong.span.line, wrong.span.column) == ("model.q", 2, 7)
 
 
 def test_a_query_file_that_is_not_text(tmp_path: Path) -> None:

@@ -6,7 +6,17 @@ import re
 
 import pytest
 
-from tests.unit.languages.timed.parse_texts import PROCESS, edge, error, formula, label, marked, nta, read
+from tests.unit.languages.timed.parse_texts import (
+    PROCESS,
+    edge,
+    error,
+    formula,
+    label,
+    marked,
+    nta,
+    query_error,
+    read,
+)
 from veristream.errors import ModelError
 
 SYMBOLIC = "models are checked exhaustively, not by simulation: use `int`, `bool` and `clock`"
@@ -192,7 +202,7 @@ QUERIES = [
 
 @pytest.mark.parametrize(("text", "points_at", "message", "hint"), QUERIES)
 def test_queries(text: str, points_at: str, message: str, hint: str) -> None:
-    wrong = error(nta(queries=formula(text)))
+    wrong = query_error(nta(queries=formula(text)))
     assert (wrong.message, wrong.hint, marked(wrong)) == (message, hint, points_at)
 
 

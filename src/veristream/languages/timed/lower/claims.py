@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
+from veristream.errors import ModelError
 from veristream.ir import expr as ir
+from veristream.ir import network as net
 from veristream.ir import property as prop
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.kinds import is_clock, type_of, written
@@ -13,8 +16,18 @@ from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.expressions import ExpressionReader
 from veristream.languages.timed.lower.programs.reader import Reader
+from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import LocalNames, Ref, Scope
 
+_KINDS = {
+    "A[]": "always",
+    "E<>": "reachable",
+    "A<>": "inevitable",
+    "E[]": "potentially",
+    "sup": "reachable",
+    "inf": "reachable",
+    "bounds": "reachable",
+}
 _DIRECTIONS: dict[str, tuple[Literal["min", "max"], ...]] = {
     "sup": ("max",),
     "inf": ("min",),
@@ -22,16 +35,49 @@ _DIRECTIONS: dict[str, tuple[Literal["min", "max"], ...]] = {
 }
 
 
-def lower_queries(
-    queries: tuple[syntax.Query, ...], model: Model, scope: Scope
-) -> tuple[prop.Property, ...]:
-    """Lowers the queries; the properties have unique names."""
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The properties of a query, and the functions that they call besides those of the model."""
+
+    properties: tuple[prop.Property, ...]
+    functions: Mapping[str, net.Function]
+
+
+Answerable = Lowered | prop.Rejected
+
+
+def lower_queries(queries: tuple[syntax.Query, ...], model: Model, scope: Scope) -> list[Answerable]:
+    """Lowers each query by itself: one that is wrong is rejected. The properties have unique names.
+
+    The model's functions must have been lowered; it gets no more.
+    """
     names = _Names()
-    return tuple(
-        prop.Property(names.unique(name), claim, span=query.span)
-        for query in queries
-        for name, claim in _claims(query, model, scope)
-    )
+    return [_lower_query(query, model, scope, names) for query in queries]
+
+
+def _lower_query(query: syntax.Query, model: Model, scope: Scope, names: _Names) -> Answerable:
+    functions, requests = dict(model.functions), dict(model.requests)
+    try:
+        claims = list(_claims(query, model, scope))
+        lower_functions(model)
+    except ModelError as error:
+        return reject(query, error, names.unique(query.text))
+    finally:
+        added = {name: one for name, one in model.functions.items() if name not in functions}
+        model.functions, model.requests, model.pending = functions, requests, []
+    properties = [prop.Property(names.unique(name), claim, span=query.span) for name, claim in claims]
+    return Lowered(tuple(properties), added)
+
+
+def reject(query: syntax.Query, error: ModelError, name: str) -> prop.Rejected:
+    """Returns the query as a property that cannot be read."""
+    return prop.Rejected(name, _kind(query.text), error.message, error.hint, span=error.span)
+
+
+def _kind(text: str) -> str:
+    """Returns the keyword of the property that a text is probably meant to be."""
+    start = "".join(text.split())
+    return next((kind for word, kind in _KINDS.items() if start.startswith(word)), "query")
 
 
 class _Names:
@@ -55,6 +101,8 @@ def _claims(query: syntax.Query, model: Model, scope: Scope) -> Iterator[tuple[s
             yield text, prop.LeadsTo(reader.value(cause), reader.value(effect))
         case syntax.ExtremeQuery():
             yield from _extremes(query, reader)
+        case syntax.UnreadQuery(message=message, hint=hint, span=span):
+            raise ModelError(message, span, hint)
 
 
 def _path(quantifier: str, condition: ir.Expr) -> prop.Claim:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from veristream.errors import ModelError
 from veristream.ir import network as net
+from veristream.ir.property import Property, Rejected
 from veristream.ir.verify import verify
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import builtin_scope
-from veristream.languages.timed.lower.claims import lower_queries
+from veristream.languages.timed.lower.claims import Answerable, lower_queries, reject
 from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.edges import lower_process
 from veristream.languages.timed.lower.instances import Definition, Instance, Instances
@@ -24,14 +25,25 @@ from veristream.source import Source
 
 
 def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Network, ...]:
-    """Reads, lowers and verifies the Network of a file; `constants` overrides declared constants."""
+    """Reads, lowers and verifies the Network of a file; `constants` overrides declared constants.
+
+    Raises ModelError if the model is wrong; a query that is wrong is rejected.
+    """
     system = read_system(source, constants)
-    network = lower(system, Path(source.name).stem or "system")
-    verify(network)
+    bare, queries = lower(system, Path(source.name).stem or "system")
+    network = _asking(bare, queries)
+    try:
+        verify(network)
+    except ModelError:
+        verify(bare)
+        network = _asking(
+            bare, [_verified(bare, *pair) for pair in zip(system.queries, queries, strict=True)]
+        )
     return (network,)
 
 
-def lower(system: syntax.System, name: str) -> net.Network:
+def lower(system: syntax.System, name: str) -> tuple[net.Network, list[Answerable]]:
+    """Returns the Network without its properties, and its queries."""
     model, outer = Model(), builtin_scope(call_value).inner()
     declare_all(system.declarations, outer, model, model.variables)
     line = outer.inner()
@@ -39,22 +51,47 @@ def lower(system: syntax.System, name: str) -> net.Network:
     instances = _instances(system, model, line)
     lowered = [(one, *lower_process(one, model, outer)) for one in instances]
     _check_priorities(system, model)
-    queries = line.inner()
-    _declare_processes([(one, process) for one, _, process in lowered], queries)
-    properties = lower_queries(system.queries, model, queries)
     lower_functions(model)
-    return net.Network(
+    network = net.Network(
         name,
         variables=tuple(model.variables),
         channels=tuple(replace(one, priority=model.priorities.get(one.name, 0)) for one in model.channels),
         clocks=tuple(model.clocks),
         functions=tuple(model.functions.values()),
         components=tuple(component for _, component, _ in lowered),
-        properties=properties,
         timed=True,
         remark=_remark(system),
         span=system.span,
     )
+    queries = line.inner()
+    _declare_processes([(one, process) for one, _, process in lowered], queries)
+    return network, lower_queries(system.queries, model, queries)
+
+
+def _asking(bare: net.Network, queries: Sequence[Answerable]) -> net.Network:
+    """Returns the Network with the queries."""
+    properties: list[Property] = []
+    rejected: list[Rejected] = []
+    functions: dict[str, net.Function] = {}
+    for one in queries:
+        if isinstance(one, Rejected):
+            rejected.append(replace(one, position=len(properties) + len(rejected)))
+        else:
+            properties += one.properties
+            functions.update(one.functions)
+    every = (*bare.functions, *functions.values())
+    return replace(bare, functions=every, properties=tuple(properties), rejected=tuple(rejected))
+
+
+def _verified(bare: net.Network, query: syntax.Query, lowered: Answerable) -> Answerable:
+    """Returns the query, rejected if the Network cannot have it."""
+    if isinstance(lowered, Rejected):
+        return lowered
+    try:
+        verify(_asking(bare, [lowered]))
+    except ModelError as error:
+        return reject(query, error, lowered.properties[0].name)
+    return lowered
 
 
 def _remark(system: syntax.System) -> str:

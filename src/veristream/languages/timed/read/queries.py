@@ -1,7 +1,7 @@
 """Reads queries from XML files and from `.q` files.
 
 Statistical, game and hybrid queries are skipped, and their text is kept, if the model also has supported
-queries.
+queries. A query that cannot be read does not prevent others from being read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from veristream.languages.timed.read.expressions import (
 from veristream.languages.timed.read.tokens import SKIPPED, Fragment, whole
 from veristream.languages.timed.read.tree import parse
 from veristream.languages.timed.read.xml import Element
-from veristream.languages.timed.syntax import Expression, ExtremeQuery, LeadsToQuery, PathQuery, Query
+from veristream.languages.timed.syntax import (
+    Expression,
+    ExtremeQuery,
+    LeadsToQuery,
+    PathQuery,
+    Query,
+    UnreadQuery,
+)
 from veristream.source import Source
 
 PathQuantifier = Literal["A[]", "E<>", "E[]", "A<>"]
@@ -31,6 +38,7 @@ Extreme = Literal["sup", "inf", "bounds"]
 
 _SPACE = re.compile(rf"(?:{SKIPPED})+", re.DOTALL)
 _LINE_PARTS = re.compile(r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<joined>\\[ \t\r]*\n)|(?P<end>\n)", re.DOTALL)
+TOO_DEEP = "the query is nested too deeply"
 _GENERATED = "This file was generated"
 _UNSUPPORTED = (
     (re.compile(r"(Pr|Pmax|minPr|maxPr|minE|maxE)\s*[\[(#]"), "statistical"),
@@ -119,12 +127,24 @@ def _trimmed(fragment: Fragment, start: int, end: int) -> Fragment:
 
 
 def read_queries(types: set[str], asked: Sequence[Asked]) -> tuple[tuple[Query, ...], tuple[str, ...]]:
-    """Returns the queries and the texts of skipped ones; raises ModelError if all would be skipped."""
+    """Returns the queries and the texts of skipped ones; if all would be skipped, none is."""
     supported = [query for query in asked if _unsupported(query) is None]
-    if asked and not supported:
-        raise _refusal(asked[0])
-    skipped = tuple(query.text for query in asked if _unsupported(query) is not None)
-    return tuple(_read_query(types, query) for query in supported), skipped
+    chosen = supported or asked
+    skipped = tuple(query.text for query in asked if query not in chosen)
+    return tuple(_read_or_explain(types, query) for query in chosen), skipped
+
+
+def _read_or_explain(types: set[str], asked: Asked) -> Query:
+    """Reads a query; the result says what is wrong if it cannot be read."""
+    try:
+        if _unsupported(asked) is not None:
+            raise _refusal(asked)
+        return _read_query(types, asked)
+    except ModelError as error:
+        return UnreadQuery(asked.text, error.message, error.hint, span=error.span)
+    except RecursionError:
+        hint = "split it, or define a function"
+        return UnreadQuery(asked.text, TOO_DEEP, hint, span=asked.fragment.stripped())
 
 
 def _unsupported(asked: Asked) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ from veristream.languages.timed.lower.types import (
     Type,
     Void,
     describe,
+    of_constants,
 )
 from veristream.source import Span
 
@@ -167,6 +168,12 @@ def resolve_type(
     for size in reversed(shape):
         resolved = Array(_dimension(size, scope), resolved)
     return resolved
+
+
+def type_of_parameter(parameter: syntax.Parameter, scope: Scope) -> Type:
+    """Resolves the type of a parameter; a constant one has no default range."""
+    type_ = resolve_type(parameter.type, parameter.shape, scope)
+    return of_constants(type_) if parameter.constant else type_
 
 
 def _resolve(type_: syntax.Type, scope: Scope) -> Type:

@@ -32,6 +32,7 @@ from veristream.languages.timed.lower.types import (
     default,
     lay_out,
     leaves,
+    of_constants,
 )
 
 _HOOKS = frozenset({"before_update", "after_update"})
@@ -75,6 +76,7 @@ def declare_constant(variable: syntax.Variable, type_: Type, scope: Scope, full_
             variable.span,
             "write `= value` after it, or `&` before it if it is a parameter",
         )
+    type_ = of_constants(type_)
     values = initial_values(type_, variable.initial, scope, variable.span)
     if isinstance(type_, Range):
         scope.declare(variable.name, Fixed(values[""][0], type_), variable.span)

@@ -14,7 +14,7 @@ from veristream.languages.timed.lower.constant import (
     evaluate,
     find_fixed,
     numbers,
-    resolve_type,
+    type_of_parameter,
 )
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs.expressions import ExpressionReader
@@ -120,7 +120,7 @@ class Instances:
         scope = self._with(bound)
         passed: dict[str, Fixed | Ref] = {}
         for parameter, argument in zip(target.parameters, definition.arguments, strict=True):
-            type_ = resolve_type(parameter.type, parameter.shape, self._with(passed))
+            type_ = type_of_parameter(parameter, self._with(passed))
             passed[parameter.name] = self._argument(parameter, type_, argument, scope)
         return self._follow(target, passed, (*seen, definition.name))
 

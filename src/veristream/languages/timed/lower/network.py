@@ -17,6 +17,7 @@ from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.edges import lower_process
 from veristream.languages.timed.lower.instances import Definition, Instance, Instances
 from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs.parameters import narrow_parameters
 from veristream.languages.timed.lower.programs.precompute import call_value
 from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import Family, Process, Scope
@@ -35,7 +36,7 @@ def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Netwo
     try:
         verify(network)
     except ModelError:
-        verify(bare)
+        verify(_asking(bare, ()))
         network = _asking(
             bare, [_verified(bare, *pair) for pair in zip(system.queries, queries, strict=True)]
         )
@@ -80,7 +81,8 @@ def _asking(bare: net.Network, queries: Sequence[Answerable]) -> net.Network:
             properties += one.properties
             functions.update(one.functions)
     every = (*bare.functions, *functions.values())
-    return replace(bare, functions=every, properties=tuple(properties), rejected=tuple(rejected))
+    network = replace(bare, functions=every, properties=tuple(properties), rejected=tuple(rejected))
+    return narrow_parameters(network)
 
 
 def _verified(bare: net.Network, query: syntax.Query, lowered: Answerable) -> Answerable:

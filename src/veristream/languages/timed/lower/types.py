@@ -15,6 +15,9 @@ from veristream.ir import expr as ir
 
 Range = ir.Type
 INT = Range(-32768, 32767)
+"""The default range, which only variables have."""
+WIDE = Range(-(2**31), 2**31 - 1)
+"""The range of a constant `int`."""
 PADDING_MAX = 16
 
 
@@ -102,6 +105,19 @@ def leaves(type_: Type) -> tuple[Leaf, ...]:
             return ()
         case _:
             return (Leaf("", type_),)
+
+
+def of_constants(type_: Type) -> Type:
+    """Returns the type without the default range."""
+    match type_:
+        case Range() if type_ == INT:
+            return WIDE
+        case Record(fields=fields):
+            return Record(tuple((name, of_constants(part)) for name, part in fields))
+        case Array(dimension=dimension, element=element):
+            return Array(dimension, of_constants(element))
+        case _:
+            return type_
 
 
 def has_clocks(type_: Type) -> bool:

@@ -14,7 +14,7 @@ from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import REAL_FUNCTIONS
-from veristream.languages.timed.lower.constant import check_range, resolve_type
+from veristream.languages.timed.lower.constant import check_range, type_of_parameter
 from veristream.languages.timed.lower.kinds import no_number, type_of
 from veristream.languages.timed.lower.model import Request
 from veristream.languages.timed.lower.programs import access
@@ -35,7 +35,7 @@ def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
     hidden: list[ir.Expr] = []
     values: list[ir.Expr] = []
     for parameter, argument in pairs:
-        type_ = resolve_type(parameter.type, parameter.shape, function.scope)
+        type_ = type_of_parameter(parameter, function.scope)
         mark = reader.mark()
         unknowns: list[ir.Expr] = []
         passed: list[ir.Expr] = []

@@ -8,7 +8,7 @@ from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import network as net
 from veristream.languages.timed import syntax
-from veristream.languages.timed.lower.constant import bounded, check_range, resolve_type
+from veristream.languages.timed.lower.constant import bounded, check_range, resolve_type, type_of_parameter
 from veristream.languages.timed.lower.declare import declare_constant
 from veristream.languages.timed.lower.initial import initial_values, record_items
 from veristream.languages.timed.lower.kinds import type_of
@@ -29,6 +29,7 @@ from veristream.languages.timed.lower.types import (
     default,
     describe,
     leaves,
+    of_constants,
 )
 from veristream.source import Span
 
@@ -75,7 +76,7 @@ def _result(function: FunctionName) -> Range | Void:
 
 def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
     """Declares a parameter by value, and returns its numbers; a struct or array is assembled from them."""
-    type_ = resolve_type(parameter.type, parameter.shape, reader.scope)
+    type_ = type_of_parameter(parameter, reader.scope)
     name = reader.names.fresh(parameter.name)
     ref = Ref(name, type_, Home.LOCAL, writable=not parameter.constant)
     reader.scope.declare(parameter.name, ref, parameter.span)
@@ -143,7 +144,7 @@ class FunctionReader(ExpressionReader):
     def _argument(
         self, function: FunctionName, parameter: syntax.Parameter, argument: syntax.Expression
     ) -> Ref:
-        type_ = resolve_type(parameter.type, parameter.shape, function.scope)
+        type_ = type_of_parameter(parameter, function.scope)
         if parameter.reference:
             place = refer(self, parameter, type_, argument)
             return replace(place, indices=tuple(self.keep(list(place.indices), self.mark())))
@@ -212,6 +213,8 @@ class Body:
         if isinstance(declaration, syntax.TypeDefinition):
             scope.declare(declaration.name, TypeName(type_), declaration.span)
             return
+        if declaration.constant:
+            type_ = of_constants(type_)
         name = self.reader.names.fresh(declaration.name)
         if declaration.constant and _is_known(type_, declaration, scope):
             declare_constant(declaration, type_, scope, f"{self.function}.{name}")

@@ -52,11 +52,15 @@ def load(path: str | Path, constants: Constants | None = None, process: str | No
 
 
 def load_all(
-    path: str | Path, constants: Constants | None = None, properties: Sequence[str] = ()
+    path: str | Path,
+    constants: Constants | None = None,
+    properties: Sequence[str] = (),
+    queries: str | Path | None = None,
 ) -> tuple[Network, ...]:
     """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError.
 
-    With `properties`, a language may leave out models and properties that are not among those named.
+    With `properties`, a language may leave out models and properties that are not among those named. With
+    `queries`, a model of UPPAAL has the queries of that file instead of its own.
     """
     path = Path(path)
     language = find_language(path)
@@ -65,7 +69,14 @@ def load_all(
         raise ModelError(f"{path} is empty", hint=language.beginning)
     try:
         with _collecting_nothing():
-            return language.read(source, constants or {}, properties)
+            if queries is None:
+                return language.read(source, constants or {}, properties)
+            if language.ask is None:
+                raise ModelError(
+                    f"{path} cannot have the properties of another file",
+                    hint="only models of UPPAAL are checked with --queries",
+                )
+            return language.ask(source, constants or {}, _read(Path(queries), "a file of queries"))
     except RecursionError as error:
         raise ModelError(f"{path} is nested too deeply") from error
 
@@ -352,16 +363,16 @@ def _networks(
     return (model,) if isinstance(model, Network) else model
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path, what: str = "a model") -> Source:
     try:
         return read_source(path)
     except FileNotFoundError as error:
         raise ModelError(f"there is no file {path}") from error
     except IsADirectoryError as error:
-        raise ModelError(f"{path} is a folder, not a model") from error
+        raise ModelError(f"{path} is a folder, not {what}") from error
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"{path} is not text: byte {error.start} is not UTF-8", hint="save the model as UTF-8"
+            f"{path} is not text: byte {error.start} is not UTF-8", hint="save it as UTF-8"
         ) from error
     except (OSError, ValueError) as error:
         raise EnvironmentFailure(f"cannot read {path}: {error}") from error

@@ -47,10 +47,14 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A run-time error of the model, and the source text that causes it."""
+    """A run-time error of the model, and the source text that causes it.
+
+    If it is in a property, the search for another property may do without it.
+    """
 
     message: str
     span: Span = NOWHERE
+    in_property: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

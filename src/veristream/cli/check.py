@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,15 @@ PropertyOptions = Annotated[
     list[str] | None,
     typer.Option("-p", "--property", metavar="NAME", help="Check only this property. May be repeated."),
 ]
+QueriesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--queries",
+        metavar="FILE",
+        help="For a model of UPPAAL: check the queries in this file, a .q file or a model in XML, and not"
+        " those in or beside the model.",
+    ),
+]
 FairnessOption = Annotated[
     Fairness | None,
     typer.Option("--fairness", help="Assume this fairness, overriding what each property declares."),
@@ -48,6 +58,7 @@ FairnessOption = Annotated[
 def check(
     model: ModelPath,
     properties: PropertyOptions = None,
+    queries: QueriesOption = None,
     define: ConstantOptions = None,
     fairness: FairnessOption = None,
     engine: EngineOption = Engine.AUTO,
@@ -81,6 +92,7 @@ def check(
     veristream check queue.net                          check all properties
     veristream check queue.net -p no_loss -p in_order   check two of them
     veristream check queue.net -D CAPACITY=3            override a constant
+    veristream check gate.xml --queries more.q          check the queries of another file
     veristream check queue.net --fairness weak-process  assume that no process is ignored forever
     veristream check queue.net --engine spark --master local[2]
     veristream check queue.net --html queue.html        write a page with the traces drawn
@@ -95,4 +107,4 @@ def check(
     bounds = (workers, max_states, max_seconds, max_memory_mib)
     limits = Limits(*bounds, symmetry, reduction, shortest, order=order, hash_bits=hash_compact)
     asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
-    run_check(Asked(*asked, full_trace, as_json, html_page))
+    run_check(Asked(*asked, full_trace, as_json, html_page, queries))

@@ -32,12 +32,14 @@ class Asked:
     full_trace: bool = False
     as_json: bool = False
     html_page: Path | None = None
+    queries: Path | None = None
 
 
 def run_check(asked: Asked) -> None:
     """Checks the model, prints the results, and exits with the code that says what they are."""
     with failures():
-        networks = library.load_all(asked.model, read_constants(asked.define), asked.properties)
+        constants = read_constants(asked.define)
+        networks = library.load_all(asked.model, constants, asked.properties, asked.queries)
         spark = read_spark(asked.engine, asked.spark, asked.resume)
         with telling() as tell, showing_progress() as report:
             results = library.check(

@@ -27,7 +27,7 @@ ModelOrFolder = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="The model: a .csp, .net, .py, .xml or .xta file, or the folder of a known model.",
+        help="The model: a .csp, .net, .py, .ta, .xml or .xta file, or the folder of a known model.",
     ),
 ]
 SeedOption = Annotated[

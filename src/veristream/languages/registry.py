@@ -21,11 +21,13 @@ Constants = Mapping[str, int]
 class Language:
     """A language of models; `read` returns the verified models of a text, or raises ModelError.
 
-    If it is given names of properties, it may leave out models and properties that are not named.
+    If it is given names of properties, it may leave out models and properties that are not named. `ask`
+    reads a text with the properties of another one; it is None if the language does not separate them.
     """
 
     beginning: str
     read: Callable[[Source, Constants, Sequence[str]], tuple[Network, ...]]
+    ask: Callable[[Source, Constants, Source], tuple[Network, ...]] | None = None
 
 
 def find_language(path: Path) -> Language:
@@ -63,11 +65,19 @@ def _read_timed(source: Source, constants: Constants, names: Sequence[str]) -> t
     return read_models(source, constants)
 
 
+def _ask_timed(source: Source, constants: Constants, queries: Source) -> tuple[Network, ...]:
+    from veristream.languages.timed.lower.network import read_models
+
+    return read_models(source, constants, queries)
+
+
+_XTA = Language("a model ends with the system line: `system Process;`", _read_timed, _ask_timed)
 LANGUAGES: Mapping[str, Language] = {
     ".csp": Language("a model defines processes: `System() = a -> System();`", _read_csp),
     ".net": Language("a model begins with `network NAME`", _read_net),
     ".py": Language("a model begins with `from veristream.actions import ...`", _read_actions),
-    ".xml": Language("an UPPAAL model is an XML document `<nta>...</nta>`", _read_timed),
-    ".xta": Language("a model ends with the system line: `system Process;`", _read_timed),
+    ".ta": _XTA,
+    ".xml": Language("an UPPAAL model is an XML document `<nta>...</nta>`", _read_timed, _ask_timed),
+    ".xta": _XTA,
 }
 """The languages by the suffix of their files."""

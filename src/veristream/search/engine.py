@@ -172,18 +172,31 @@ def run_searches(
 def _search(
     check_group: Check, network: Network, group: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
-    """The results of a group; raises ModelError for what is wrong with the network."""
+    """The results of a group; raises ModelError for what is wrong with the network.
+
+    If a property is wrong, or cannot be evaluated, the others are searched for without it.
+    """
     wrong: dict[str, Result] = {}
     while len(wrong) < len(group):
         rest = [one for one in group if one.name not in wrong]
         try:
-            return wrong | check_group(network, rest, limits, report)
+            found = check_group(network, rest, limits, report)
+            if len(rest) > 1 and any(map(_fails_itself, found.values())):
+                for one in rest:
+                    found |= check_group(network, [one], limits, report)
+            return wrong | found
         except ModelError as error:
             culprit = next((one for one in rest if one.span.contains(error.span)), None)
             if culprit is None:
                 raise
             wrong[culprit.name] = refused(culprit.name, kind_of(culprit.claim), error)
     return wrong
+
+
+def _fails_itself(result: Result) -> bool:
+    """Whether a property that cannot be evaluated ended the search, maybe another one of its group."""
+    verdict = result.verdict
+    return isinstance(verdict, Unknown) and verdict.fault is not None and verdict.fault.in_property
 
 
 def refused(name: str, kind: str, error: ModelError) -> Result:

@@ -77,4 +77,4 @@ def property_fault(
 def _cannot_evaluate(interpreter: Interpreter, states: Sequence[State], fault: ModelFault) -> Unknown:
     reason = f"a property cannot be evaluated: {fault.message}"
     trace = Trace(replay(interpreter, states), shortest=True)
-    return Unknown(reason, trace, Fault(fault.message, fault.span))
+    return Unknown(reason, trace, Fault(fault.message, fault.span, in_property=True))

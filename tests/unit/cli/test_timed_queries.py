@@ -14,6 +14,7 @@ from tests.unit.cli.conftest import Run
 MODEL = """clock x; int n, m;
 int low() { return n - 1; }
 int again(int k) { return k > 0 ? again(k - 1) : 0; }
+int beyond() { int k = 2; int a[k]; return a[0]; }
 int outside() { int a[3]; a[7] = 1; return a[0]; }
 process P() {
   state A { x <= 4 }, B;
@@ -43,7 +44,7 @@ WRONG = {
     "too many parts": (PARTS, "the condition has more than ", 4),
     "overflow": ("A[] n * 2147483647 * 2147483647 * 2147483647 > 0", "this may reach ", 4),
     "function that calls itself": ("A[] again(3) == 0", "function `again` calls itself", None),
-    "function that is wrong": ("A[] outside() == 0", "index 7 of `a` is outside 0..2", None),
+    "function that is wrong": ("A[] beyond() == 0", "`k` is not a constant", None),
     "statistical": ("Pr[<=10](<> P.B)", None, None),
     "strange character": ("A[] n @ 1", "unexpected character `@`", 6),
     "nested": (DEEP, None, None),
@@ -152,7 +153,7 @@ def test_a_wrong_model_has_no_verdicts(run: Run, tmp_path: Path) -> None:
     path.write_text(MODEL.replace("assign n = 1", "assign k = 1"), encoding="utf-8")
     done = run("check", path)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"{path}:8:" in done.stderr and done.stderr.count("error:") == 1
+    assert f"{path}:9:" in done.stderr and done.stderr.count("error:") == 1
 
 
 def test_queries_share_functions(tmp_path: Path) -> None:
@@ -161,3 +162,21 @@ def test_queries_share_functions(tmp_path: Path) -> None:
         ask(tmp_path, "A[] low() < k", "A[] low() < 1", "A[] low() + again(1) < 1", "E<> low() == 0")
     )
     assert [vs.verdict.word(one.verdict) for one in results] == ["error", "holds", "error", "holds"]
+
+
+def test_a_query_that_fails_when_it_is_evaluated(tmp_path: Path) -> None:
+    """It is undecided; the others, which share its search otherwise, are not."""
+    results = vs.check(ask(tmp_path, *RIGHT[:2], "A[] outside() == 0", "A[] 3 / n > 0", *RIGHT[2:]))
+    words = [vs.verdict.word(one.verdict) for one in results]
+    assert words == [*WORDS[:2], "unknown", "unknown", *WORDS[2:]]
+    assert [one.verdict.reason for one in results][2:4] == [
+        "a property cannot be evaluated: index 7 is outside 0..2 of a",
+        "a property cannot be evaluated: division by zero",
+    ]
+
+
+def test_all_queries_fail_with_the_model(tmp_path: Path) -> None:
+    path = ask(tmp_path, *RIGHT[:2], "A[] outside() == 0")
+    path.write_text(MODEL.replace("assign n = 1", "assign n = 1 / m"), encoding="utf-8")
+    words = [vs.verdict.word(one.verdict) for one in vs.check(path)]
+    assert words == ["unknown", "unknown", "unknown"]

@@ -110,12 +110,6 @@ WRONG = {
         "function `f` calls itself",
         "use a loop",
     ),
-    "index": Wrong(
-        process("int a[3];", edge="assign a[5] = 1;"),
-        "m.xta:5:25",
-        "index 5 of `a` is outside 0..2",
-        "change the index or the size of the array",
-    ),
     "unknown constant": Wrong(
         process("const int N = 2;"),
         "m.xta:1:1",

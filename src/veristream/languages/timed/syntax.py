@@ -268,7 +268,15 @@ class ChannelPriority(Node):
     levels: tuple[tuple[Expression, ...], ...]
 
 
-Declaration = Variable | TypeDefinition | Function | ChannelPriority
+@dataclass(frozen=True, slots=True)
+class Hook(Node):
+    """`before_update { update }` or `after_update { update }`."""
+
+    when: Literal["before", "after"]
+    update: tuple[Expression, ...]
+
+
+Declaration = Variable | TypeDefinition | Function | ChannelPriority | Hook
 
 
 # Statements

@@ -104,7 +104,7 @@ class FaultExplainer:
                     untimed.value(measure.value, state)
         except ModelFault as found:
             reason = f"{when}{what} cannot be evaluated: {found.message}"
-            yield _Failure(reason, Fault(found.message, found.span))
+            yield _Failure(reason, Fault(found.message, found.span, what == "a property"))
 
 
 def failure_at_start(interpreter: TimedInterpreter) -> Unknown | None:

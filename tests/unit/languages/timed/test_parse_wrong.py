@@ -94,11 +94,13 @@ WRONG = [
         "`import` of C libraries is not supported",
         "write the function in the model",
     ),
+    ("before_update x = 1;", "x", "unexpected `x`", "expected `{`"),
+    ("after_update { x = 1; }", ";", "unexpected `;`", "expected an operator, `,`, `}`"),
     (
-        "before_update { x = 1 }",
+        "int before_update;",
         "before_update",
-        "`before_update` is not supported",
-        "write the update on each edge",
+        "unexpected `before_update`",
+        "`before_update` is a keyword; choose another name",
     ),
     (
         "void f() { while (1) break; }",

@@ -10,7 +10,7 @@ from veristream.ir import network as net
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import resolve_type
 from veristream.languages.timed.lower.initial import initial_values
-from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.model import Model, Update
 from veristream.languages.timed.lower.scope import (
     Fixed,
     FunctionName,
@@ -35,8 +35,7 @@ from veristream.languages.timed.lower.types import (
     of_constants,
 )
 
-_HOOKS = frozenset({"before_update", "after_update"})
-_HOOKS |= {"__ON_CONSTRUCT__", "__ON_DESTRUCT__", "__ON_BEGIN__", "__ON_END__"}
+_HOOKS = frozenset({"__ON_CONSTRUCT__", "__ON_DESTRUCT__", "__ON_BEGIN__", "__ON_END__"})
 
 
 def declare_all(
@@ -66,6 +65,8 @@ def declare_all(
                 scope.declare(one.name, FunctionName(one, scope), one.span)
             case syntax.ChannelPriority():
                 _declare_priorities(one, scope, model)
+            case syntax.Hook():
+                _declare_hook(one, scope, model)
 
 
 def declare_constant(variable: syntax.Variable, type_: Type, scope: Scope, full_name: str) -> None:
@@ -133,6 +134,15 @@ def _padded(leaf: Leaf, values: list[int], shape: tuple[int, ...], padded: bool)
             position = position * size + index - lay_out(dimension, padded).shift
         laid[position] = value
     return tuple(laid)
+
+
+def _declare_hook(hook: syntax.Hook, scope: Scope, model: Model) -> None:
+    if scope.owner:
+        raise ModelError(
+            f"`{hook.when}_update` belongs to no template", hook.span, "move it to the global declarations"
+        )
+    updates = model.before if hook.when == "before" else model.after
+    updates += [Update(expr, scope) for expr in hook.update]
 
 
 def _declare_priorities(priority: syntax.ChannelPriority, scope: Scope, model: Model) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from veristream.errors import ModelError
+from veristream.ir import expr as ir
 from veristream.ir import network as net
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import bounded, numbers
@@ -14,7 +15,7 @@ from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.instances import Instance
 from veristream.languages.timed.lower.kinds import mentions_clock
 from veristream.languages.timed.lower.listeners import add_listening
-from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.model import Model, Update
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.changes import assigned
 from veristream.languages.timed.lower.programs.constraints import check_invariant, split
@@ -157,7 +158,7 @@ class ComponentWriter:
 
     def _edge(self, edge: syntax.Edge, reader: Reader, selects: tuple[net.Select, ...]) -> net.Edge:
         conditions = split(reader, edge.guard)
-        sync: net.Sync | None = None
+        sync: net.Send | net.Receive | None = None
         if edge.sync is not None:
             channel = self._channel(reader, edge.sync)
             assert isinstance(channel.type, Channel)
@@ -170,8 +171,13 @@ class ComponentWriter:
             kind = net.Send if edge.sync.direction == "!" else net.Receive
             sync = kind(channel.name, access.places(channel), span=edge.sync.span)
         updating = replace(reader, effects=[])
+        before, after = self._around(sync)
+        for one in before:
+            perform(updating.within(one.scope), one.expr)
         for expr in edge.update:
             perform(updating, expr)
+        for one in after:
+            perform(updating.within(one.scope), one.expr)
         return net.Edge(
             self._end(edge.source, edge.span),
             self._end(edge.target, edge.span),
@@ -182,6 +188,20 @@ class ComponentWriter:
             update=tuple(updating.effects or ()),
             span=edge.span,
         )
+
+    def _around(self, sync: net.Send | net.Receive | None) -> tuple[list[Update], list[Update]]:
+        """Returns what runs before and after the edge's update: the first and the last one of a step.
+
+        After a broadcast, a component of its own does; see `after_broadcasts`.
+        """
+        match sync:
+            case None:
+                return self.model.before, self.model.after
+            case net.Send():
+                return self.model.before, []
+            case net.Receive(channel=name):
+                kind = next(one.kind for one in self.model.channels if one.name == name)
+                return [], self.model.after if kind is net.ChannelKind.RENDEZVOUS else []
 
     def _channel(self, reader: Reader, sync: syntax.Sync) -> Ref:
         channel = reader.place(sync.channel)
@@ -194,16 +214,35 @@ class ComponentWriter:
         )
 
 
+def after_broadcasts(model: Model) -> Iterator[net.Component]:
+    """Yields a last component that receives every broadcast, for the updates after every step."""
+    channels = [one for one in model.channels if one.kind is net.ChannelKind.BROADCAST]
+    if not model.after or not channels:
+        return
+    edges = []
+    for channel in channels:
+        reader = ExpressionReader(model, model.after[0].scope, LocalNames(), effects=[])
+        selects = tuple(net.Select(reader.names.fresh("i"), 0, size - 1) for size in channel.shape)
+        for one in model.after:
+            perform(reader.within(one.scope), one.expr)
+        receive = net.Receive(channel.name, tuple(ir.Local(one.name) for one in selects))
+        edges.append(
+            net.Edge("always", "always", select=selects, sync=receive, update=tuple(reader.effects or ()))
+        )
+    yield net.Component("after_update", (net.Location("always"),), tuple(edges), "always")
+
+
 def _join(edge: syntax.Edge, branch: syntax.Edge, points: set[str]) -> syntax.Edge:
     """Joins an edge into a branchpoint with an edge out of it."""
     if branch.target in points:
         raise ModelError(
             "a branch cannot lead to another branchpoint", branch.span, "make a location its target"
         )
-    if branch.select or branch.guard is not None or branch.sync is not None:
+    if branch.guard is not None or branch.sync is not None:
         raise ModelError(
-            "a branch can only have an update",
+            "a branch can only have a selection and an update",
             branch.span,
-            "put the selection, guard and synchronisation on the edge into the branchpoint",
+            "put the guard and synchronisation on the edge into the branchpoint",
         )
-    return replace(edge, target=branch.target, update=(*edge.update, *branch.update))
+    select, update = (*edge.select, *branch.select), (*edge.update, *branch.update)
+    return replace(edge, target=branch.target, select=select, update=update)

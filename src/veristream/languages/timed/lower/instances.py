@@ -132,8 +132,8 @@ class Instances:
             return Fixed(check_range(value, type_, argument.span), type_)
         if parameter.reference:
             place = ExpressionReader(self.model, scope, LocalNames()).place(argument)
-            if isinstance(place, Ref) and not all(isinstance(one, ir.Const) for one in place.indices):
-                raise ModelError("this index is not constant", argument.span, "use a number")
+            if isinstance(place, Ref):
+                _check_indices(place, argument.span)
         else:
             place = find_fixed(argument, scope)
         if not same_layout(place.type, type_):
@@ -145,3 +145,12 @@ class Instances:
                 "pass an argument of the parameter's type",
             )
         return place
+
+
+def _check_indices(place: Ref, span: Span) -> None:
+    for index, dimension in zip(place.indices, place.dimensions, strict=True):
+        if isinstance(index, ir.Fold):
+            message = f"an index of `{place.name}` is outside {dimension.low}..{dimension.high}"
+            raise ModelError(message, span, "change the index or the size of the array")
+        if not isinstance(index, ir.Const):
+            raise ModelError("this index is not constant", span, "use a number")

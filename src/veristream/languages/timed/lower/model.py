@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from veristream.ir import network as net
-from veristream.languages.timed.lower.scope import FunctionName, Ref
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.scope import FunctionName, Ref, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class Request:
     hidden: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of every step, and the scope of its declaration."""
+
+    expr: syntax.Expression
+    scope: Scope
+
+
 @dataclass(slots=True)
 class Model:
     """The parts of the network that declarations and calls have produced so far."""
@@ -33,6 +42,8 @@ class Model:
     requests: dict[str, Request] = field(default_factory=dict)
     pending: list[Request] = field(default_factory=list)
     priorities: dict[str, int] = field(default_factory=dict)  # of channels
+    before: list[Update] = field(default_factory=list)  # every step
+    after: list[Update] = field(default_factory=list)
 
     def request(self, request: Request) -> None:
         """Queues a function for lowering, unless it has been requested before."""

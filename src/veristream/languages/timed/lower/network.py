@@ -14,7 +14,7 @@ from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import builtin_scope
 from veristream.languages.timed.lower.claims import Answerable, lower_queries, reject
 from veristream.languages.timed.lower.declare import declare_all
-from veristream.languages.timed.lower.edges import lower_process
+from veristream.languages.timed.lower.edges import after_broadcasts, lower_process
 from veristream.languages.timed.lower.instances import Definition, Instance, Instances
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs.parameters import narrow_parameters
@@ -25,20 +25,24 @@ from veristream.languages.timed.read.parse import read_system
 from veristream.source import Source
 
 
-def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Network, ...]:
+def read_models(
+    source: Source, constants: Mapping[str, int], queries: Source | None = None
+) -> tuple[net.Network, ...]:
     """Reads, lowers and verifies the Network of a file; `constants` overrides declared constants.
+
+    With `queries`, it has those of that file instead of its own.
 
     Raises ModelError if the model is wrong; a query that is wrong is rejected.
     """
-    system = read_system(source, constants)
-    bare, queries = lower(system, Path(source.name).stem or "system")
-    network = _asking(bare, queries)
+    system = read_system(source, constants, queries)
+    bare, lowered = lower(system, Path(source.name).stem or "system")
+    network = _asking(bare, lowered)
     try:
         verify(network)
     except ModelError:
         verify(_asking(bare, ()))
         network = _asking(
-            bare, [_verified(bare, *pair) for pair in zip(system.queries, queries, strict=True)]
+            bare, [_verified(bare, *pair) for pair in zip(system.queries, lowered, strict=True)]
         )
     return (network,)
 
@@ -52,6 +56,7 @@ def lower(system: syntax.System, name: str) -> tuple[net.Network, list[Answerabl
     instances = _instances(system, model, line)
     lowered = [(one, *lower_process(one, model, outer)) for one in instances]
     _check_priorities(system, model)
+    components = (*(component for _, component, _ in lowered), *after_broadcasts(model))
     lower_functions(model)
     network = net.Network(
         name,
@@ -59,7 +64,7 @@ def lower(system: syntax.System, name: str) -> tuple[net.Network, list[Answerabl
         channels=tuple(replace(one, priority=model.priorities.get(one.name, 0)) for one in model.channels),
         clocks=tuple(model.clocks),
         functions=tuple(model.functions.values()),
-        components=tuple(component for _, component, _ in lowered),
+        components=components,
         timed=True,
         remark=_remark(system),
         span=system.span,

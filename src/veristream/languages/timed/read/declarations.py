@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from lark import Tree
 
@@ -20,6 +21,7 @@ from veristream.languages.timed.read.expressions import (
     read_shape,
     read_type,
 )
+from veristream.languages.timed.read.labels import read_updates
 
 _DECLARATIONS = {"variables", "old_constants", "typedef", "function", "priority"}
 
@@ -35,6 +37,8 @@ def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[syntax.Declarati
                 found.append(_read_function(scope, node))
             case "priority":
                 found.append(_read_priority(scope, node))
+            case "hook":
+                found.append(_read_hook(scope, node))
     return tuple(found)
 
 
@@ -99,6 +103,12 @@ def _read_priority(scope: Scope, node: Node) -> syntax.ChannelPriority:
                 channels.append(syntax.Name("default", span=scope.span(part)))
         levels.append(tuple(channels))
     return syntax.ChannelPriority(tuple(levels), span=scope.span(node))
+
+
+def _read_hook(scope: Scope, node: Node) -> syntax.Hook:
+    word = token(node, 0)
+    when: Literal["before", "after"] = "before" if word == "before_update" else "after"
+    return syntax.Hook(when, read_updates(scope, child(node, 1)), span=scope.span(word))
 
 
 def _read_function(scope: Scope, node: Node) -> syntax.Function:

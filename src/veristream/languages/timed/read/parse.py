@@ -18,20 +18,20 @@ from veristream.languages.timed.syntax import Declaration, IntType, Number, Syst
 from veristream.source import Source, Span, read_source
 
 
-def read_system(source: Source, constants: Mapping[str, int]) -> System:
+def read_system(source: Source, constants: Mapping[str, int], queries: Source | None = None) -> System:
     """Parses the system in a file; `constants` overrides the values of global `const int` constants.
 
-    The queries come from the file or, if it has none, from the `.q` file beside it. Raises ModelError,
-    with position and hint, if the text is invalid.
+    The queries come from `queries`; without that from the file or, if it has none, from the `.q` file
+    beside it. Raises ModelError, with position and hint, if the text is invalid.
     """
     try:
-        return _read(source, constants)
+        return _read(source, constants, None if queries is None else _queries_in(queries))
     except RecursionError:
         hint = "move parts of it to functions or constants"
         raise ModelError("the model is nested too deeply", Span(source, 0, 0), hint) from None
 
 
-def _read(source: Source, constants: Mapping[str, int]) -> System:
+def _read(source: Source, constants: Mapping[str, int], asked: list[Asked] | None) -> System:
     scope, own, beside = Scope(source, set(BUILTIN_TYPES)), list[Asked](), World()
     if source.text.lstrip().startswith("<"):
         root = read_xml(source)
@@ -42,7 +42,9 @@ def _read(source: Source, constants: Mapping[str, int]) -> System:
         size = len(source.text.rstrip())
         end = Span(source, max(size - 1, 0), size)
     everything = both(world, beside)
-    queries, skipped = read_queries(scope.types, own or _queries_beside(source))
+    if asked is None:
+        asked = own or _queries_beside(source)
+    queries, skipped = read_queries(scope.types, asked)
     return System(
         _with_constants(source, world.declarations, constants),
         everything.templates,
@@ -53,6 +55,16 @@ def _read(source: Source, constants: Mapping[str, int]) -> System:
         skipped,
         span=Span(source, 0, len(source.text)),
     )
+
+
+def _queries_in(source: Source) -> list[Asked]:
+    """Reads the queries of a `.q` file, or of a model in XML; raises ModelError if it has none."""
+    is_xml = source.text.lstrip().startswith("<")
+    found = queries_of_nta(read_xml(source)) if is_xml else queries_of_file(source)
+    if not found:
+        hint = "write one query on each line, such as `A[] not deadlock`"
+        raise ModelError("the file has no queries", Span(source, 0, 0), hint)
+    return found
 
 
 def _queries_beside(source: Source) -> list[Asked]:

@@ -91,6 +91,8 @@ _MODEL = _LOGIC | {
     "else": "_ELSE",
     "return": "_RETURN",
     "system": "_SYSTEM",
+    "before_update": "HOOK",
+    "after_update": "HOOK",
 }
 _XTA = _MODEL | {
     "process": "_PROCESS",
@@ -172,8 +174,6 @@ _REFUSED: dict[str, tuple[set[str], str, str]] = {
     "exit": ({"_LPAR"}, "is a statistical construct: processes cannot terminate at run time", _SYMBOLIC),
     "numOf": ({"_LPAR"}, "is a statistical construct: processes cannot be made at run time", _SYMBOLIC),
     "import": ({"STRING"}, "of C libraries is not supported", _NO_C),
-    "before_update": ({"_LBRACE"}, "is not supported", "write the update on each edge"),
-    "after_update": ({"_LBRACE"}, "is not supported", "write the update on each edge"),
     "break": ({"_END"}, "is not a statement of UPPAAL", "move it into the condition of the loop"),
     "continue": ({"_END"}, "is not a statement of UPPAAL", "put the rest of the loop into an `if`"),
     "switch": ({"_LPAR"}, "is not a statement of UPPAAL", "use `if` and `else if`"),

@@ -45,6 +45,7 @@ _WORDS = {
     "EXTREME": "`sup`, `inf`, `bounds`",
     "DEADLOCK": "`deadlock`",
     "_OLD_CONST": "`const`",
+    "HOOK": "`before_update`, `after_update`",
     "$END": "end of text",
 }
 _EXPRESSION = {
@@ -59,7 +60,7 @@ _TYPE = {
     *("CONST", "_OLD_CONST", "META", "URGENT", "BROADCAST"),
     *("_INT", "_SCALAR", "PLAIN", "_CHAN", "_STRUCT", "NAME"),
 }
-_DECLARATION = {*_TYPE, "_TYPEDEF", "_SYSTEM", "_PROCESS", "_END"}
+_DECLARATION = {*_TYPE, "HOOK", "_TYPEDEF", "_SYSTEM", "_PROCESS", "_END"}
 _STATEMENT = {
     *_EXPRESSION,
     *_TYPE,

@@ -14,7 +14,7 @@ from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import REAL_FUNCTIONS
-from veristream.languages.timed.lower.constant import check_range, type_of_parameter
+from veristream.languages.timed.lower.constant import type_of_parameter
 from veristream.languages.timed.lower.kinds import no_number, type_of
 from veristream.languages.timed.lower.model import Request
 from veristream.languages.timed.lower.programs import access
@@ -129,9 +129,7 @@ def pass_by_value(reader: Reader, type_: Type, argument: syntax.Expression) -> l
         value = reader.value(argument)
         if type_ == ir.BOOL and type_of(argument, reader.scope) != ir.BOOL:
             return [ir.Binary("!=", value, ir.Const(0), span=value.span)]
-        if isinstance(value, ir.Const):
-            check_range(value.value, type_, argument.span)
-        return [value]
+        return [reader.at_run_time(value, type_)]
     place = reader.place(argument)
     if isinstance(place, Fixed) or not same_layout(place.type, type_):
         raise _mismatch(argument, place.type, type_)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
+from veristream.ir.bounds import CLOCK_MAX
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import ASSERT
-from veristream.languages.timed.lower.constant import OPERATORS, check_range
+from veristream.languages.timed.lower.constant import OPERATORS
 from veristream.languages.timed.lower.kinds import mentions_clock, no_number, type_of, written
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.calls import find_function, is_builtin, lower_call
@@ -110,15 +111,10 @@ def store(reader: Reader, place: Ref, value: ir.Expr, truth: bool, expr: syntax.
     """Stores one number; unless `truth` says that it is boolean, a boolean target gets `value != 0`."""
     match place.type:
         case Clock():
-            if isinstance(value, ir.Const) and value.value < 0:
-                raise ModelError(
-                    "clock values cannot be negative", expr.value.span, "set the clock to 0 or more"
-                )
+            value = reader.at_run_time(value, Range(0, CLOCK_MAX))
             reader.emit(ir.Reset(access.clock(place, expr.target.span), value, span=expr.span))
         case Range() as type_:
-            converted = as_type(value, type_, truth)
-            if isinstance(converted, ir.Const):
-                check_range(converted.value, type_, expr.value.span)
+            converted = reader.at_run_time(as_type(value, type_, truth), type_)
             reader.emit(ir.Assign(access.target(place, expr.target.span), converted, span=expr.span))
         case type_:
             raise no_number(expr.target, describe(type_))

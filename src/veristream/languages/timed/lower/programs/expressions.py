@@ -108,18 +108,13 @@ class ExpressionReader(Reader):
         index = self.value(expr.index)
         if self.mark() > mark:
             whole = replace(whole, indices=tuple(self.keep(list(whole.indices), mark)))
-        constant = index.value if isinstance(index, ir.Const) else None
-        if constant is not None and not dimension.low <= constant <= dimension.high:
-            raise ModelError(
-                f"index {constant} of `{whole.name}` is outside {dimension.low}..{dimension.high}",
-                expr.index.span,
-                "change the index or the size of the array",
-            )
+        known = isinstance(index, ir.Const) and dimension.low <= index.value <= dimension.high
         values = range_of(expr.index, self.scope)
+        index = self.at_run_time(index, dimension)
         confined = access.confine(whole, index, values, dimension)
         if confined is not index and self.effects is not None and has_call(index):  # evaluated twice
             confined = access.confine(whole, self.keep([index], self.mark())[0], values, dimension)
-        return whole.at(confined if constant is None else index)
+        return whole.at(index if known else confined)
 
     def _read(self, expr: syntax.Expression) -> ir.Expr:
         return self._number(self.place(expr), expr)

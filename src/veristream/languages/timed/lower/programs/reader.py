@@ -15,6 +15,7 @@ from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.scope import Fixed, FunctionName, LocalNames, Ref, Scope
+from veristream.languages.timed.lower.types import Dimension, Range
 
 
 @dataclass(slots=True)
@@ -65,6 +66,15 @@ class Reader(ABC):
             mark += 1
             kept.append(ir.Local(name, span=value.span))
         return kept
+
+    def at_run_time(self, number: ir.Expr, type_: Range | Dimension) -> ir.Expr:
+        """Returns the number; if it is a constant outside the range, as a fault of the run.
+
+        Whatever uses it may never be executed, and `verify` would refuse the constant.
+        """
+        if not isinstance(number, ir.Const) or type_.low <= number.value <= type_.high:
+            return number
+        return ir.Fold("sum", self.names.fresh("once"), 0, 0, number, span=number.span)
 
     def emit(self, statement: ir.Statement) -> None:
         """Adds a side effect; raises ModelError where none is allowed."""

@@ -8,7 +8,7 @@ from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import network as net
 from veristream.languages.timed import syntax
-from veristream.languages.timed.lower.constant import bounded, check_range, resolve_type, type_of_parameter
+from veristream.languages.timed.lower.constant import bounded, resolve_type, type_of_parameter
 from veristream.languages.timed.lower.declare import declare_constant
 from veristream.languages.timed.lower.initial import initial_values, record_items
 from veristream.languages.timed.lower.kinds import type_of
@@ -235,9 +235,7 @@ class Body:
 
     def _typed(self, expr: syntax.Expression, type_: Range) -> ir.Expr:
         value = as_type(self.reader.value(expr), type_, type_of(expr, self.reader.scope) == ir.BOOL)
-        if isinstance(value, ir.Const):
-            check_range(value.value, type_, expr.span)
-        return value
+        return self.reader.at_run_time(value, type_)
 
     def _fill(self, ref: Ref, initial: syntax.Initial | None, span: Span) -> None:
         """Assigns the initial value of a local array or struct, part by part."""

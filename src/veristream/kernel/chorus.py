@@ -72,6 +72,11 @@ def alternatives(frame: Frame, action: Action, component: int) -> Ways:
     )
 
 
+def has_choice(mine: Ways) -> bool:
+    """Returns whether several alternatives of a component may be enabled at once."""
+    return len({way.edge.source for way in mine}) < len(mine)
+
+
 def _can_follow(leader: Edge, follower: Edge) -> bool:
     assert leader.sync is not None and follower.sync is not None
     return can_agree(leader.sync.indices, follower.sync.indices)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from veristream.ir.actions import Action, list_actions
+from veristream.errors import ModelError
+from veristream.ir.actions import Action, count_ways, edges_on, list_actions
 from veristream.ir.bounds import names_of
-from veristream.ir.network import LocationKind, Network
+from veristream.ir.network import LocationKind, Meet, Network, Receive, Send
 from veristream.kernel.blocks import callees_first, emit_function
 from veristream.kernel.clocks import clock_word_count, emit_places, emit_timing
 from veristream.kernel.code import text as llvm
@@ -39,17 +40,21 @@ from veristream.kernel.values import (
 )
 from veristream.kernel.watch import Inside
 
+MOVES_MAX = 50_000
+"""So many combinations of an action and an edge of one of its processes have code of their own."""
+
 
 def emit(network: Network, inside: Inside) -> str:
     """Returns the module's text; `inside` is what its steps have to report about themselves."""
     assert not (network.timed and inside.argument_count), "clocks stand where arguments would"
+    actions = list(enumerate(list_actions(network)))
+    _check_size(network, actions)
     module = llvm.Module()
     model = model_of(network, names_of(network))
     clock_words = clock_word_count(network)
     emit_shared(module, model, model.layout.word_count + inside.argument_count + clock_words)
     for function in callees_first(network, (function.name for function in network.functions)):
         emit_function(module, model, function)
-    actions = list(enumerate(list_actions(network)))
     shape = Shape(tests=inside.tests, argument_count=inside.argument_count, clock_words=clock_words)
     successors = _emit_successors(module, model, _emit_components(module, model, actions, shape))
     if network.symmetries:
@@ -60,6 +65,30 @@ def emit(network: Network, inside: Inside) -> str:
         emit_places(module, model)
         _emit_urgent(module, model, actions, clock_words)
     return str(module)
+
+
+def _check_size(network: Network, actions: list[tuple[int, Action]]) -> None:
+    """Raises ModelError if the code would take hours and all memory to compile."""
+    followers: dict[tuple[str, int], int] = {}
+    count = 0
+    for _, action in actions:
+        count += 1
+        sync = network.components[action.leader].edges[action.edge].sync
+        for component in action.others:
+            assert sync is not None
+            at = (sync.channel, component)
+            if at not in followers:
+                kind = Receive if isinstance(sync, Send) else Meet
+                edges = network.components[component].edges
+                mine = edges_on(network, component, sync.channel, kind)
+                followers[at] = sum(count_ways(edges[i]) for i in mine)
+            count += followers[at]
+    if count > MOVES_MAX:
+        raise ModelError(
+            f"the model has {count:,} ways for its processes to move, which is too much code",
+            network.span,
+            f"the limit is {MOVES_MAX:,}; use fewer processes, or let fewer synchronise with each other",
+        )
 
 
 def _emit_components(

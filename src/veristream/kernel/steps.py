@@ -21,6 +21,7 @@ from veristream.kernel.chorus import (
     chorus_priority,
     each_singer,
     enabled_masks,
+    has_choice,
     next_turn,
     possible_priority,
 )
@@ -207,12 +208,14 @@ def _together(frame: Frame, index: int, action: Action, leader: Mover, rest: tup
         if action.movement is Movement.BARRIER:
             unless(frame, any_of(frame, mask), stop)
         masks.append(mask)
-    turns = tuple(tuple(new_slot(leader.place) for _ in mask) for mask in masks)
-    begins = [
-        pair for turn, mask in zip(turns, masks, strict=True) for pair in zip(turn, mask, strict=True)
-    ]
-    for turn, mask in begins:
-        builder.store(builder.load(mask), turn)
+    turns = tuple(
+        tuple(new_slot(leader.place) for _ in mask) if has_choice(mine) else mask
+        for mine, mask in zip(ways, masks, strict=True)
+    )
+    wheels = [(turn, mask) for turn, mask in zip(turns, masks, strict=True) if turn is not mask]
+    for turn, mask in wheels:
+        for word, full in zip(turn, mask, strict=True):
+            builder.store(builder.load(full), word)
     again, advance = builder.append_basic_block("again"), builder.append_basic_block("advance")
     builder.branch(again)
     builder.position_at_end(again)
@@ -223,7 +226,7 @@ def _together(frame: Frame, index: int, action: Action, leader: Mover, rest: tup
     _produce(frame, index, action, [inner], advance, chorus=chorus)
     builder.branch(advance)
     builder.position_at_end(advance)
-    for turn, mask in reversed(list(zip(turns, masks, strict=True))):
+    for turn, mask in reversed(wheels):
         carry = builder.append_basic_block("carry")
         builder.cbranch(next_turn(frame, turn), again, carry)
         builder.position_at_end(carry)

@@ -190,7 +190,18 @@ def _search(
             if culprit is None:
                 raise
             wrong[culprit.name] = refused(culprit.name, kind_of(culprit.claim), error)
+        except RecursionError:
+            if len(rest) == 1:
+                return wrong | {rest[0].name: _too_deep(rest[0])}
+            for one in rest:
+                wrong |= _search(check_group, network, [one], limits, report)
     return wrong
+
+
+def _too_deep(property_: Property) -> Result:
+    hint = "split it, or move parts of it to functions"
+    error = ModelError("the property, or the model, is nested too deeply", property_.span, hint)
+    return refused(property_.name, kind_of(property_.claim), error)
 
 
 def _fails_itself(result: Result) -> bool:

@@ -17,6 +17,11 @@ LARGE, HUGE = 600_000, 2_000_000
 relations run as fast; huge ones generate steps at two thirds of the speed, which is little of a search."""
 
 
+SLACK = '@"slack" = global [8 x i64] zeroinitializer\n'
+"""Writable data in every module. LLVM calls `memset` where it clears much, through a word that the loader
+puts beside writable data; but it reserves no memory for that word, and aborts if there is none."""
+
+
 class Object:
     """Object code in memory; its addresses are valid as long as it is referenced."""
 
@@ -52,7 +57,7 @@ def load(path: Path, emit: Callable[[], str]) -> Object:
 def compile_text(text: str) -> bytes:
     """Returns the object code of an LLVM module."""
     machine = _machine(0 if len(text) > HUGE else 2)
-    module = binding.parse_assembly(text)
+    module = binding.parse_assembly(SLACK + text)
     module.verify()
     options = binding.create_pipeline_tuning_options(speed_level=1 if len(text) > LARGE else 2)
     builder = binding.create_pass_builder(machine, options)

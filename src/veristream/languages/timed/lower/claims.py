@@ -18,6 +18,7 @@ from veristream.languages.timed.lower.programs.expressions import ExpressionRead
 from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import LocalNames, Ref, Scope
+from veristream.languages.timed.read.queries import TOO_DEEP
 
 _KINDS = {
     "A[]": "always",
@@ -62,11 +63,17 @@ def _lower_query(query: syntax.Query, model: Model, scope: Scope, names: _Names)
         lower_functions(model)
     except ModelError as error:
         return reject(query, error, names.unique(query.text))
+    except RecursionError:
+        return reject(query, too_deep(query), names.unique(query.text))
     finally:
         added = {name: one for name, one in model.functions.items() if name not in functions}
         model.functions, model.requests, model.pending = functions, requests, []
     properties = [prop.Property(names.unique(name), claim, span=query.span) for name, claim in claims]
     return Lowered(tuple(properties), added)
+
+
+def too_deep(query: syntax.Query) -> ModelError:
+    return ModelError(TOO_DEEP, query.span, "split it, or define a function")
 
 
 def reject(query: syntax.Query, error: ModelError, name: str) -> prop.Rejected:

@@ -12,7 +12,7 @@ from veristream.ir.property import Property, Rejected
 from veristream.ir.verify import verify
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import builtin_scope
-from veristream.languages.timed.lower.claims import Answerable, lower_queries, reject
+from veristream.languages.timed.lower.claims import Answerable, lower_queries, reject, too_deep
 from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.edges import after_broadcasts, lower_process
 from veristream.languages.timed.lower.instances import Definition, Instance, Instances
@@ -39,7 +39,7 @@ def read_models(
     network = _asking(bare, lowered)
     try:
         verify(network)
-    except ModelError:
+    except (ModelError, RecursionError):
         verify(_asking(bare, ()))
         network = _asking(
             bare, [_verified(bare, *pair) for pair in zip(system.queries, lowered, strict=True)]
@@ -98,6 +98,8 @@ def _verified(bare: net.Network, query: syntax.Query, lowered: Answerable) -> An
         verify(_asking(bare, [lowered]))
     except ModelError as error:
         return reject(query, error, lowered.properties[0].name)
+    except RecursionError:
+        return reject(query, too_deep(query), lowered.properties[0].name)
     return lowered
 
 

@@ -32,6 +32,9 @@ _LEVELS = (
     ("**",),
 )
 """Binary operators, loosest first; all except `**` are left-associative, including `imply`."""
+_ASSOCIATIVE = frozenset({"and", "or", "+"})
+CHAIN_MAX = 64
+"""Longer chains of an associative operation become trees."""
 _STRENGTH = {op: level for level, ops in enumerate(_LEVELS) for op in ops}
 
 
@@ -126,9 +129,11 @@ class _Row:
         while True:
             op = self._operator()
             if op is None or _STRENGTH[op] < level:
-                return left
+                return _shallow(left)
             self._next()
             right = self._binary(_STRENGTH[op] + (op != "**"))
+            if isinstance(left, syntax.Binary) and left.op != op:
+                left = _shallow(left)
             left = _combine(op, left, right)
 
     def _operator(self) -> str | None:
@@ -158,6 +163,26 @@ class _Row:
     def _next(self) -> Branch:
         self._position += 1
         return self._items[self._position - 1]
+
+
+def _shallow(expr: syntax.Expression) -> syntax.Expression:
+    """Returns a long chain of one associative operation as a tree that is not deep."""
+    if not isinstance(expr, syntax.Binary) or expr.op not in _ASSOCIATIVE:
+        return expr
+    parts, rest = list[syntax.Expression](), cast("syntax.Expression", expr)
+    while isinstance(rest, syntax.Binary) and rest.op == expr.op:
+        parts.append(rest.right)
+        rest = rest.left
+    if len(parts) < CHAIN_MAX:
+        return expr
+    return _balanced(expr.op, [rest, *reversed(parts)])
+
+
+def _balanced(op: syntax.BinaryOp, parts: list[syntax.Expression]) -> syntax.Expression:
+    if len(parts) == 1:
+        return parts[0]
+    left, right = (_balanced(op, half) for half in (parts[: len(parts) // 2], parts[len(parts) // 2 :]))
+    return syntax.Binary(op, left, right, span=join(left.span, right.span))
 
 
 def _combine(op: str, left: syntax.Expression, right: syntax.Expression) -> syntax.Expression:

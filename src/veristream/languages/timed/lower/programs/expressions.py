@@ -8,7 +8,6 @@ variables.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
@@ -36,7 +35,7 @@ from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.calls import is_builtin, lower_call
 from veristream.languages.timed.lower.programs.constraints import compare_clocks
 from veristream.languages.timed.lower.programs.effects import assign, increment
-from veristream.languages.timed.lower.programs.fold import conjunction, fold, has_call, negation
+from veristream.languages.timed.lower.programs.fold import combine, conjunction, fold, has_call, negation
 from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import Family, Fixed, FunctionName, Home, Process, Ref
 from veristream.languages.timed.lower.types import Array, Range, Record, Void, describe, same_layout
@@ -274,8 +273,7 @@ class ExpressionReader(Reader):
                 self.within(self.scope.bind(expr.name, Fixed(i, type_))).value(expr.body)
                 for i in numbers(type_)
             ]
-            op = _UNROLLED[expr.op]
-            return reduce(lambda one, other: fold(op, one, other, expr.span), sides)
+            return combine(_UNROLLED[expr.op], sides, expr.span)
         name = self.names.fresh(expr.name)
         bound = Ref(name, type_, Home.LOCAL, writable=False)
         inner = replace(self, scope=self.scope.bind(expr.name, bound), effects=None)

@@ -6,7 +6,7 @@ might fault, unless that operand would not have been evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from veristream.ir import expr as ir
@@ -15,6 +15,8 @@ from veristream.ir.walk import mentions
 from veristream.source import Span
 
 _TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "implies"})
+SHALLOW = 16
+"""So many parts may be combined one by one."""
 _TOTAL = _TRUTHS | {"+", "-", "*", "min", "max"}
 
 
@@ -54,7 +56,15 @@ def conjunction(parts: Iterable[ir.Expr]) -> ir.Expr:
     needed = [part for part in parts if not (isinstance(part, ir.Const) and part.value)]
     if not needed:
         return ir.TRUE
-    return reduce(lambda one, other: fold("and", one, other, one.span), needed)
+    return combine("and", needed, needed[0].span)
+
+
+def combine(op: ir.BinaryOp, parts: Sequence[ir.Expr], span: Span) -> ir.Expr:
+    """Combines one or more parts by an associative operation, in order, as a tree that is not deep."""
+    if len(parts) <= SHALLOW:
+        return reduce(lambda one, other: fold(op, one, other, span), parts)
+    middle = len(parts) // 2
+    return fold(op, combine(op, parts[:middle], span), combine(op, parts[middle:], span), span)
 
 
 def condition_of(parts: Iterable[ir.Expr]) -> ir.Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from veristream.recording.kafka.running import RunningKafka, local_kafka
 from veristream.recording.kafka.settings import read_settings
 from veristream.recording.kafka.workloads import payload, produce
 from veristream.recording.recording import Recording
+from veristream.replay.kafka.stage import find_ends
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka-steering")]
 
@@ -66,6 +68,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKafka]:
         kafka.proxies.decide = let_pass
 
 
+def wait_for_markers(kafka: RunningKafka) -> None:
+    """Waits until readers of committed messages may read all: commits return before markers are there."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while find_ends(kafka, "late", 1, committed=True) != find_ends(kafka, "late", 1):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
 def test_a_late_write_by_a_script_is_recorded_and_seen_by_an_audit(
     kafka: RunningKafka, tmp_path: Path
 ) -> None:
@@ -90,6 +100,7 @@ def test_a_late_write_by_a_script_is_recorded_and_seen_by_an_audit(
         produce(client, "late", payload(1), 0)
         client.commit_transaction(PATIENCE_S)
         client.close(PATIENCE_S)
+        wait_for_markers(kafka)
         reader = kafka.reader(recording, "reader-0", "read_committed")
         read_to_end(recording, reader, "late", [0])
         reader.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,12 +28,12 @@ from veristream.history.job.run import Options, audit_folder
 from veristream.history.properties import Property
 from veristream.history.report.html import render_audit
 from veristream.history.verdicts import Word
+from veristream.recording.kafka.late_write.observing import Observer
 from veristream.recording.kafka.reading import read_to_end
 from veristream.recording.kafka.running import RunningKafka, local_kafka
 from veristream.recording.kafka.settings import read_settings
 from veristream.recording.kafka.workloads import payload, produce
 from veristream.recording.recording import Recording
-from veristream.replay.kafka.stage import find_ends
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka-steering")]
 
@@ -68,14 +67,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningKafka]:
         kafka.proxies.decide = let_pass
 
 
-def wait_for_markers(kafka: RunningKafka) -> None:
-    """Waits until readers of committed messages may read all: commits return before markers are there."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while find_ends(kafka, "late", 1, committed=True) != find_ends(kafka, "late", 1):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-
-
 def test_a_late_write_by_a_script_is_recorded_and_seen_by_an_audit(
     kafka: RunningKafka, tmp_path: Path
 ) -> None:
@@ -85,9 +76,9 @@ def test_a_late_write_by_a_script_is_recorded_and_seen_by_an_audit(
         client = kafka.producer(recording, CLIENT, **own)
         kafka.proxies.decide = steering = Steering(recording)
         client.init_transactions(PATIENCE_S)
-        hold, *rest = read_script(write_script(SCRIPT)).steps
+        hold, *until_aborted, release, taken = read_script(write_script(SCRIPT)).steps
         steering.perform(hold)
-        script = threading.Thread(target=lambda: [steering.perform(step) for step in rest])
+        script = threading.Thread(target=lambda: [steering.perform(step) for step in until_aborted])
         script.start()
         client.begin_transaction()
         produce(client, "late", payload(0), 0)
@@ -96,11 +87,15 @@ def test_a_late_write_by_a_script_is_recorded_and_seen_by_an_audit(
         client.abort_transaction(PATIENCE_S)
         script.join(PATIENCE_S)
         assert not script.is_alive()
+        observer = Observer(kafka, "late")
+        observer.wait_beyond(0, PATIENCE_S)  # the marker comes a moment after the answer
+        steering.perform(release)
+        steering.perform(taken)
         client.begin_transaction()
         produce(client, "late", payload(1), 0)
         client.commit_transaction(PATIENCE_S)
         client.close(PATIENCE_S)
-        wait_for_markers(kafka)
+        observer.wait_stable(PATIENCE_S)
         reader = kafka.reader(recording, "reader-0", "read_committed")
         read_to_end(recording, reader, "late", [0])
         reader.close()

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from veristream.brokers.proxy.kafka import HoldOn, Key
 from veristream.brokers.proxy.pieces import let_pass
 from veristream.errors import EnvironmentFailure
+from veristream.recording.kafka.late_write.observing import Observer
 from veristream.recording.kafka.reading import read_to_end
 from veristream.recording.kafka.running import RunningKafka
 from veristream.recording.kafka.workloads import new_topic, payload, produce
@@ -37,7 +38,7 @@ def write_is_late(kafka: RunningKafka, recording: Recording) -> None:
     own = {"transactional_id": topic, "message_timeout_ms": GIVEN_UP_MS, "transaction_timeout_ms": "60000"}
     client = kafka.producer(recording, CLIENT, **own)
     client.init_transactions(PATIENCE_S)
-    hold = HoldOn(Key.PRODUCE, client=CLIENT)
+    hold, observer = HoldOn(Key.PRODUCE, client=CLIENT), Observer(kafka, topic)
     proxies.decide = hold
     try:
         with recording.incident("delay", kafka.local.leader(topic)):
@@ -47,6 +48,7 @@ def write_is_late(kafka: RunningKafka, recording: Recording) -> None:
             if not hold.gate.wait_reached(PATIENCE_S):
                 raise EnvironmentFailure("the producer sent nothing", "see log.txt of the brokers")
             client.abort_transaction(PATIENCE_S)
+            observer.wait_beyond(0, PATIENCE_S)  # an abort returns before its marker is written
             hold.gate.open()
     finally:
         hold.gate.open()
@@ -57,6 +59,7 @@ def write_is_late(kafka: RunningKafka, recording: Recording) -> None:
     with suppress(KafkaException):  # the recording has it
         client.commit_transaction(PATIENCE_S)
     client.close(PATIENCE_S)
+    observer.wait_stable(ARRIVAL_S)
     reader = kafka.reader(recording, "reader-0", "read_committed")
     read_to_end(recording, reader, topic, [0])
     reader.close()

@@ -409,7 +409,7 @@ BUGS: dict[Plant, set[str]] = {
     begin_too_early_everywhere: {"members", "certificate"},
     vote_before_it_is_in_force: {"verification"},
     count_votes_of_former_keys: {"certificate", "accountability"},
-    accept_a_snapshot_without_a_quorum: {"snapshot"},
+    accept_a_snapshot_without_a_quorum: {"snapshot", "agreement"},
     believe_the_leaves: {"snapshot"},
     prune_before_the_snapshot_is_durable: {"durability", "termination"},
     derive_nothing_from_a_snapshot: {"validity", "verification", "quota", "termination"},

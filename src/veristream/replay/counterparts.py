@@ -15,12 +15,18 @@ class Call:
     """The process calls its client.
 
     With `sends`, this makes the client send a message of that kind, which stays at the proxy; in the model,
-    it is then in the variable `into`.
+    it is then in the variable `into`. If it stays `behind` those of its client that are in the variable
+    already, it comes to the proxy once they have gone on. With `returns`, the step lasts until the call
+    ends so. With `takes`, the call is about the message that the step takes from this variable, and gets
+    its key as arguments.
     """
 
     verb: str
     sends: str = ""
     into: str = ""
+    behind: bool = False
+    returns: Expected | None = None
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,15 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """The message that the step takes from the variable `taken_from` goes on, and the broker answers."""
+    """The message that the step takes from the variable `taken_from` goes on, and the broker answers.
+
+    With `sends`, something that the broker then says to the same client stays at the proxy, as in `Call`.
+    """
 
     taken_from: str
     answer: Expected = "ok"
+    sends: str = ""
+    into: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,13 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Something happens to the broker, or time passes; the stage knows what the word means."""
+    """Something happens to the broker, or time passes; the stage knows what the word means.
+
+    The messages in the variables `loses` are lost by it.
+    """
 
     what: str
+    loses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +87,12 @@ Counterpart = Call | Sent | Deliver | Return | Do | Itself | Missing
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A counterpart for steps in which the process's variables have these values before and after."""
+    """A counterpart for steps in which the process's variables have these values before and after.
+
+    It is only for runs of a model with these `constants`.
+    """
 
     counterpart: Counterpart
     before: Mapping[str, object] = field(default_factory=dict)
     after: Mapping[str, object] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)

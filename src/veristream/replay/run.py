@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.history.job.run import Options, audit_folder
 from veristream.history.properties import Property
+from veristream.history.verdicts import Judgement
 from veristream.replay.counterparts import Missing
 from veristream.replay.course import Tell
-from veristream.replay.outcome import NotExecutable, Replayed, conclude
+from veristream.replay.execution import Execute, Given
+from veristream.replay.outcome import NotExecutable, Observed, Replayed, conclude
 from veristream.replay.plan import plan
 from veristream.replay.table import Table, find_table
 from veristream.replay.trace import Run
@@ -20,8 +22,7 @@ from veristream.replay.trace import Run
 PATIENCE_S: Final = 30.0
 """How long a step waits for what the run has next."""
 
-PARTITIONS: Final = "PARTITIONS"
-"""The constant of a model that says how many partitions there are."""
+BROKERS: Final = ("kafka",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +45,73 @@ def replay(
     folder: Path,
     tell: Tell = lambda step: None,
     say: Callable[[str], None] = lambda words: None,
+    execute: Execute | None = None,
 ) -> Replayed:
-    """Executes a run on brokers of this machine; the recording is then in `folder/history`."""
-    table = find_table(request.run.model, request.broker)
-    asked = None if request.run.witness else find_property(table, request.run.model_property)
-    todo = plan(request.run.trace, table)
+    """Executes a run on brokers of this machine; the recording is then in `folder/history`.
+
+    Unless `execute` does it, brokers are started for it.
+    """
+    executes = _execution(request.broker) if execute is None else execute
+    run = request.run
+    table = find_table(run.model, request.broker)
+    todo = plan(run.trace, table, run.constants)
     missing = todo.missing
     if missing is not None:
         assert isinstance(missing.counterpart, Missing)
-        return Replayed(todo, asked, NotExecutable(missing, missing.counterpart.why))
-    assert request.broker == "kafka", request.broker
-    from veristream.replay.kafka.run import Given, execute_on_kafka
-
+        known = _known_property(table, run.model_property)
+        return Replayed(todo, known, NotExecutable(missing, missing.counterpart.why))
+    asked = None if run.witness else find_property(table, run.model_property)
+    is_audited = asked is None or isinstance(asked, Property)
     given = Given(
-        {**table.settings(request.run.constants), **request.settings},
-        {**table.constants, **request.run.constants}.get(PARTITIONS, 1),
+        {**table.settings(run.constants), **request.settings},
+        table.values(run.constants),
         request.seconds,
-        f"{request.run.model.name} {request.run.model_property}",
+        f"{run.model.name} {run.model_property}",
         request.steered,
+        "" if is_audited else str(asked),
     )
-    seen = execute_on_kafka(todo, given, folder, tell, say)
+    seen = executes(todo, given, folder, tell, say)
     say("auditing")
     audit = audit_folder(folder / "history", tuple(Property), Options(with_timeline=True), name="history")
-    judgement = next((one for one in audit.judgements if one.property == asked), None)
-    return Replayed(todo, asked, conclude(seen.course, judgement), seen.course, audit, seen.offsets)
+    said: tuple[Judgement | Observed, ...] = (*audit.judgements, *seen.observed)
+    judgement = next((one for one in said if one.property == asked), None)
+    finding = conclude(seen.course, judgement)
+    return Replayed(todo, asked, finding, seen.course, audit, seen.offsets, seen.evidence)
 
 
-def find_property(table: Table, name: str) -> Property:
-    """Returns the property of a history that is the same as the model's; raises ModelError if none is."""
-    base = name.partition("(")[0]
-    found = table.properties.get(base)
+def _execution(broker: str) -> Execute:
+    """Returns what executes plans on a kind of brokers; raises ModelError."""
+    match broker:
+        case "kafka":
+            from veristream.replay.kafka.run import execute_on_kafka
+
+            return execute_on_kafka
+        case _:
+            raise ModelError(
+                f"nothing is replayed on {broker}",
+                hint=suggest(broker, BROKERS, f"one of {', '.join(BROKERS)}"),
+            )
+
+
+def find_property(table: Table, name: str) -> Property | str:
+    """Returns what is the same as the model's property: that of a history, or what the stage observes.
+
+    Raises ModelError if nothing is.
+    """
+    found = _known_property(table, name)
     if found is None:
-        known = ", ".join(table.properties) or "none"
+        known = ", ".join([*table.properties, *table.observed]) or "none"
         raise ModelError(
-            f"no property of a history stands for {base} of {table.file}", hint=f"the table has {known}"
+            f"no property of a history stands for {_base(name)} of {table.file}",
+            hint=f"the table has {known}",
         )
     return found
+
+
+def _known_property(table: Table, name: str) -> Property | str | None:
+    return table.properties.get(_base(name)) or table.observed.get(_base(name))
+
+
+def _base(name: str) -> str:
+    """Returns the name of a property without its arguments."""
+    return name.partition("(")[0]

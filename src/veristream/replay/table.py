@@ -9,9 +9,13 @@ KIP890 = 0
 
 [table.messages]        # variables with messages: the field with their sender, and what tells them apart
 writes = { sender = "sender", key = ["to", "transaction"] }
+wire = { from = "Publisher(0)" }        # messages that are no records: all of one process
 
 [table.properties]      # the model's property, and the property of a history that is the same
 aborted_is_never_read = "aborted is never read"
+
+[table.observed]        # the model's property, and what the stage itself observes of it
+handled_in_order = "handled in order"
 
 [table.actions]
 produce = { sends = "Produce", into = "writes" }
@@ -47,22 +51,28 @@ from veristream.replay.counterparts import (
 )
 
 FILE_NAME: Final = "replay.toml"
-KINDS: Final = ("call", "sends", "deliver", "returns", "do", "itself", "missing")
-"""The keys that say what a counterpart is; `sends` may also belong to a call."""
+KINDS: Final = ("call", "deliver", "sends", "returns", "do", "itself", "missing")
+"""The keys that say what a counterpart is; `sends` and `returns` may also belong to those before them."""
 
 _MORE: Final = {
-    "call": {"sends", "into"},
+    "call": {"sends", "into", "behind", "returns", "takes"},
     "sends": {"into"},
-    "deliver": {"answer"},
+    "deliver": {"answer", "sends", "into"},
+    "do": {"loses"},
 }
+_PARTS: Final = ("constants", "messages", "properties", "observed", "actions")
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """A variable that holds messages under way: records with a sender, told apart by some fields."""
+    """A variable that holds messages under way: records with a sender, told apart by some fields.
+
+    Without a key, they are no records but plain values, and all of the process `sender`. A variable of each
+    process has one name for all of them.
+    """
 
     sender: str
-    key: tuple[str, ...]
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +94,15 @@ class Table:
     properties: Mapping[str, Property] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     chosen: tuple[Chosen, ...] = ()
+    observed: Mapping[str, str] = field(default_factory=dict)
+
+    def values(self, constants: Mapping[str, int]) -> dict[str, int]:
+        """Returns what the constants are in a run that was found with these."""
+        return {**self.constants, **constants}
 
     def settings(self, constants: Mapping[str, int]) -> dict[str, str]:
         """Returns the settings for a run with these constants; what stands later goes first."""
-        all_of_them = {**self.constants, **constants}
+        all_of_them = self.values(constants)
         found: dict[str, str] = {}
         for each in self.chosen:
             if each.constants.items() <= all_of_them.items():
@@ -132,8 +147,7 @@ class _Reader:
         self._where = f"{name}, table {number}"
 
     def read(self, table: Mapping[str, Any]) -> Table:
-        known = {"file", "broker", "actions", "messages", "properties", "constants", "settings"}
-        self._only(table, known, "")
+        self._only(table, {"file", "broker", *_PARTS, "settings"}, "")
         messages = {
             variable: self._messages(variable, value)
             for variable, value in self._map(table, "messages").items()
@@ -152,6 +166,7 @@ class _Reader:
             {name: self._property(name, value) for name, value in self._map(table, "properties").items()},
             self._numbers(table, "constants"),
             tuple(self._chosen(each) for each in table.get("settings", [])),
+            {name: self._text(self._map(table, "observed"), name) for name in self._map(table, "observed")},
         )
 
     def _cases(self, action: str, value: Any, messages: Mapping[str, Messages]) -> tuple[Case, ...]:
@@ -164,14 +179,15 @@ class _Reader:
         kind = next((each for each in KINDS if each in value), None)
         if kind is None:
             raise self._error(f"{action} does not say what stands for it", f"one of {', '.join(KINDS)}")
-        self._only(value, {kind, "before", "after"} | _MORE.get(kind, set()), f"{action}: ")
-        variable = value.get("into") or (value["deliver"] if kind == "deliver" else "")
-        if variable and variable not in messages:
-            raise self._error(
-                f"{action}: `{variable}` is not among the messages", suggest(variable, messages, "")
-            )
+        self._only(value, {kind, "before", "after", "constants"} | _MORE.get(kind, set()), f"{action}: ")
         counterpart = self._counterpart(action, kind, value)
-        return Case(counterpart, self._map(value, "before"), self._map(value, "after"))
+        for variable in _variables(counterpart):
+            if variable not in messages:
+                raise self._error(
+                    f"{action}: `{variable}` is not among the messages", suggest(variable, messages, "")
+                )
+        constants = self._numbers(value, "constants")
+        return Case(counterpart, self._map(value, "before"), self._map(value, "after"), constants)
 
     def _counterpart(self, action: str, kind: str, value: Mapping[str, Any]) -> Counterpart:
         word = self._text(value, kind)
@@ -180,19 +196,32 @@ class _Reader:
             raise self._error(f"{action}: `sends` and `into` belong together")
         match kind:
             case "call":
-                return Call(word, sends, into)
+                return self._call(action, word, value)
             case "sends":
                 return Sent(sends, into)
             case "deliver":
-                return Deliver(word, self._expected(action, str(value.get("answer", "ok"))))
+                return Deliver(word, self._expected(action, str(value.get("answer", "ok"))), sends, into)
             case "returns":
                 return Return(self._expected(action, word))
             case "do":
-                return Do(word)
+                return Do(word, self._words(value, "loses"))
             case "itself":
                 return Itself(word)
             case _:
                 return Missing(word)
+
+    def _call(self, action: str, verb: str, value: Mapping[str, Any]) -> Call:
+        behind, returns = value.get("behind", False), value.get("returns")
+        if not isinstance(behind, bool) or (behind and "sends" not in value):
+            raise self._error(f"{action}: `behind` has to be true or false, of what the call sends")
+        return Call(
+            verb,
+            str(value.get("sends", "")),
+            str(value.get("into", "")),
+            behind,
+            None if returns is None else self._expected(action, str(returns)),
+            str(value.get("takes", "")),
+        )
 
     def _expected(self, action: str, word: str) -> Expected:
         for known in get_args(Expected):
@@ -202,8 +231,14 @@ class _Reader:
         raise self._error(f"{action}: `{word}` is no outcome", f"one of {', '.join(get_args(Expected))}")
 
     def _messages(self, variable: str, value: Any) -> Messages:
-        if not isinstance(value, dict) or not isinstance(value.get("key"), list):
-            raise self._error(f"messages of {variable} need a sender and a key")
+        if isinstance(value, dict) and "from" in value:
+            self._only(value, {"from"}, f"{variable}: ")
+            return Messages(self._text(value, "from"))
+        if not isinstance(value, dict) or not isinstance(value.get("key"), list) or not value["key"]:
+            raise self._error(
+                f"messages of {variable} need a sender and a key",
+                'of plain values, write { from = "PROCESS" }',
+            )
         self._only(value, {"sender", "key"}, f"{variable}: ")
         return Messages(self._text(value, "sender"), tuple(map(str, value["key"])))
 
@@ -212,7 +247,7 @@ class _Reader:
             return Property(value)
         except ValueError as error:
             known = [str(one) for one in Property]
-            hint = suggest(str(value), known, "see `veristream properties`")
+            hint = suggest(str(value), known, "what only a stage observes belongs into [table.observed]")
             raise self._error(f"{name}: `{value}` is no property of a history", hint) from error
 
     def _chosen(self, value: Any) -> Chosen:
@@ -237,6 +272,12 @@ class _Reader:
                 raise self._error(f"`{name}` of {key} has to be a number")
         return dict(found)
 
+    def _words(self, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        found = table.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise self._error(f"`{key}` has to be a list of texts")
+        return tuple(found)
+
     def _text(self, table: Mapping[str, Any], key: str) -> str:
         found = table.get(key)
         if not isinstance(found, str) or not found:
@@ -252,3 +293,19 @@ class _Reader:
 
     def _error(self, message: str, hint: str = "") -> ModelError:
         return ModelError(f"{self._where}: {message}", hint=hint)
+
+
+def _variables(counterpart: Counterpart) -> tuple[str, ...]:
+    """Returns the variables with messages that a counterpart names."""
+    match counterpart:
+        case Call(into=into, takes=takes):
+            found: tuple[str, ...] = (into, takes)
+        case Sent(into=into):
+            found = (into,)
+        case Deliver(taken_from=variable, into=into):
+            found = (variable, into)
+        case Do(loses=loses):
+            found = loses
+        case _:
+            found = ()
+    return tuple(each for each in found if each)

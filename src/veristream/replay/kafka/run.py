@@ -3,75 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from veristream.recording.kafka.running import RunningKafka, local_kafka
+from veristream.recording.kafka.running import local_kafka
 from veristream.recording.kafka.settings import read_settings
 from veristream.recording.recording import Recording
-from veristream.replay.counterparts import Call, Sent
-from veristream.replay.course import Course, Tell, execute
-from veristream.replay.kafka.stage import KafkaStage, Shape, check_plan, on_stage
-from veristream.replay.outcome import Offsets
+from veristream.replay.course import Tell, execute
+from veristream.replay.execution import Given, Seen
+from veristream.replay.kafka.stage import WORDS, Shape, on_stage
+from veristream.replay.outcome import Evidence, Offsets
 from veristream.replay.plan import Plan
 
 BROKERS: Final = 1
 """The models have one leader of each partition, which does not change."""
 
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Where a plan is executed: settings as `veristream record` has them, how long a step may wait."""
-
-    settings: Mapping[str, str]
-    partitions: int
-    seconds: float
-    title: str
-    steered: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What happened: how far reality took the run, and where readers stop in the end."""
-
-    course: Course
-    offsets: tuple[Offsets, ...]
+PARTITIONS: Final = "PARTITIONS"
+"""The constant of a model that says how many partitions there are."""
 
 
 def execute_on_kafka(
     plan: Plan, given: Given, folder: Path, tell: Tell, say: Callable[[str], None]
 ) -> Seen:
     """Starts a broker, executes the plan, reads what came of it; the recording is in `folder/history`."""
-    check_plan(plan)
+    WORDS.check(plan, given.observes)
     settings = read_settings(given.settings)
+    shape = Shape(
+        plan.processes, plan.held if given.steered else Counter(), given.constants.get(PARTITIONS, 1)
+    )
     say("starting Kafka")
     with (
         local_kafka(folder / "brokers", settings, BROKERS) as kafka,
         Recording(folder / "history", "kafka", given.title, settings.flat()) as recording,
     ):
-        with _stage(kafka, recording, plan, given) as stage:
+        with on_stage(kafka, recording, shape, given.seconds) as stage:
             course = execute(plan, stage, tell, steered=given.steered)
             say("reading what came of it")
             offsets = stage.observe()
         recording.finish()
         say("stopping Kafka")
-    return Seen(course, offsets)
+    return Seen(course, offsets, tuple(map(_evidence, offsets)))
 
 
-def _stage(
-    kafka: RunningKafka, recording: Recording, plan: Plan, given: Given
-) -> AbstractContextManager[KafkaStage]:
-    shape = Shape(plan.processes, _counts(plan, given), given.partitions)
-    return on_stage(kafka, recording, shape, given.seconds)
-
-
-def _counts(plan: Plan, given: Given) -> Counter[tuple[str, str]]:
-    """Returns how many messages of each kind the run has of each client; what is beyond is not held."""
-    return Counter(
-        (step.process, step.counterpart.sends)
-        for step in plan.steps
-        if isinstance(step.counterpart, Call | Sent) and step.counterpart.sends and given.steered
-    )
+def _evidence(offsets: Offsets) -> Evidence:
+    """Says where readers of committed messages stop, and where the log ends."""
+    if offsets.last_stable < offsets.end:
+        told = (
+            f"partition {offsets.partition}: the last stable offset stands at {offsets.last_stable},"
+            f" while the log ends at {offsets.end}"
+        )
+        return Evidence(told, shows=True)
+    return Evidence(f"partition {offsets.partition}: committed up to the end of the log, {offsets.end}")

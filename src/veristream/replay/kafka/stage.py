@@ -14,19 +14,18 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from veristream.brokers.proxy.pieces import let_pass
 from veristream.brokers.proxy.steering import Steering
-from veristream.errors import EnvironmentFailure, ModelError, suggest
+from veristream.errors import EnvironmentFailure
 from veristream.history.manifest import Isolation
 from veristream.recording.kafka.outcomes import error_of
 from veristream.recording.kafka.reading import read_to_end
 from veristream.recording.kafka.running import RunningKafka
 from veristream.recording.kafka.workloads import new_topic, payload, produce
 from veristream.recording.recording import Recording
-from veristream.replay.counterparts import Call, Do, Sent
 from veristream.replay.course import Answer, Held
 from veristream.replay.kafka.clients import VERBS, Client, end_all
-from veristream.replay.kafka.wire import KINDS, Wire
+from veristream.replay.kafka.wire import KINDS, KafkaWire
 from veristream.replay.outcome import Offsets
-from veristream.replay.plan import Plan
+from veristream.replay.words import Words
 
 BYSTANDER: Final = 3
 """How many messages without a transaction are sent to each partition in the end, so that the log grows."""
@@ -34,8 +33,8 @@ BYSTANDER: Final = 3
 ANSWER_S: Final = 20.0
 COORDINATOR_S: Final = 60.0
 POLL_S: Final = 0.02
-DEEDS: Final = ("read", "await marker", "await failure")
-"""What may happen besides calls and messages, as tables name it."""
+WORDS: Final = Words("Kafka", VERBS, tuple(KINDS), ("read", "await marker", "await failure"))
+"""What tables may say of Kafka."""
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class KafkaStage:
 
     kafka: RunningKafka
     recording: Recording
-    wire: Wire
+    wire: KafkaWire
     topic: str
     partitions: int
     seconds: float
@@ -154,23 +153,6 @@ def find_ends(kafka: RunningKafka, topic: str, partitions: int, *, committed: bo
     return [asked[each].result().offset for each in places]
 
 
-def check_plan(plan: Plan) -> None:
-    """Raises ModelError if the plan has words that mean nothing to this stage."""
-    for step in plan.steps:
-        match step.counterpart:
-            case Call(verb) if verb not in VERBS:
-                hint = suggest(verb, VERBS, f"one of {', '.join(VERBS)}")
-                raise ModelError(f"`{verb}` is no call of Kafka's producer", hint=hint)
-            case Call(sends=kind) | Sent(sends=kind) if kind and kind not in KINDS:
-                hint = suggest(kind, KINDS, f"one of {', '.join(KINDS)}")
-                raise ModelError(f"`{kind}` is no request of Kafka's that is steered", hint=hint)
-            case Do(what) if what not in DEEDS:
-                hint = suggest(what, DEEDS, f"one of {', '.join(DEEDS)}")
-                raise ModelError(f"nobody knows how to do `{what}` to Kafka", hint=hint)
-            case _:
-                pass
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a run needs: clients, by their processes, and partitions; how many messages it holds, if any."""
@@ -189,7 +171,7 @@ def on_stage(
     kafka.create_topic(topic, shape.partitions)
     wait_for_coordinator(kafka, f"{topic}-before")
     steering = Steering(recording)
-    wire = Wire(steering, shape.held)
+    wire = KafkaWire(steering, shape.held)
     stage = KafkaStage(
         kafka, recording, wire, topic, shape.partitions, seconds, ends=[0] * shape.partitions
     )

@@ -22,7 +22,7 @@ from veristream.replay.trace import Run
 PATIENCE_S: Final = 30.0
 """How long a step waits for what the run has next."""
 
-BROKERS: Final = ("kafka",)
+BROKERS: Final = ("kafka", "rabbitmq", "nsq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,14 @@ def _execution(broker: str) -> Execute:
             from veristream.replay.kafka.run import execute_on_kafka
 
             return execute_on_kafka
+        case "rabbitmq":
+            from veristream.replay.rabbitmq.run import execute_on_rabbitmq
+
+            return execute_on_rabbitmq
+        case "nsq":
+            from veristream.replay.nsq.run import execute_on_nsq
+
+            return execute_on_nsq
         case _:
             raise ModelError(
                 f"nothing is replayed on {broker}",

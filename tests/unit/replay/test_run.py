@@ -65,7 +65,7 @@ def test_a_stage_is_given_what_the_run_needs(tmp_path: Path, tombstone: Run) -> 
     request = Request(tombstone, "nsq", {"nsqd.msg-timeout": "1s"}, 5.0, steered=False)
     found = replay(request, tmp_path, execute=fake)
     assert fake.given == Given(
-        {"nsqlookupd.tombstone-lifetime": "3s", "nsqd.msg-timeout": "1s"},
+        {"nsqlookupd.tombstone-lifetime": "5s", "nsqd.msg-timeout": "1s"},
         {},
         5.0,
         "nsq_lookup.py removed_stays_out",

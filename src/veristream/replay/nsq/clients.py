@@ -92,7 +92,7 @@ class Client:
         return self._caller.wait_returned(seconds)
 
     def close(self) -> None:
-        """Ends the client; nsqd queues again what it has."""
+        """Gives back what the client has, and ends it."""
         self._caller.close(self._finish)
 
     def _do(self, verb: str, arguments: tuple[str, ...]) -> Answer:

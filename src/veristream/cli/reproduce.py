@@ -101,7 +101,7 @@ def reproduce(
     and lists the expected verdict of each property, with the number of states if it is known.
 
     With --real, brokers run under the settings of the models instead: each configuration is a trial, whose
-    recording is audited; with kerberos, intruders attack it; with replay, a real Kafka is steered through
+    recording is audited; with kerberos, intruders attack it; with replay, real brokers are steered through
     runs of models.
 
     \b
@@ -112,7 +112,7 @@ def reproduce(
     veristream reproduce --engine spark --master local[2]
     veristream reproduce --real nsq            run real brokers under the settings of the models
     veristream reproduce --real kerberos       attack a Kafka with and without Kerberos
-    veristream reproduce --real replay         make counterexamples happen on a real Kafka
+    veristream reproduce --real replay         make counterexamples happen on real brokers
     veristream reproduce --real kafka --trial acks-1 --trial acks-all --html kafka.html
 
     Exit code: 0 if all verdicts are as expected, 1 if one differs (with --real: and the trial does not

@@ -16,12 +16,18 @@ class Call:
     """The process calls its client.
 
     With `sends`, this makes the client send a message of that kind, which stays at the proxy; in the model,
-    it is then in the variable `into`.
+    it is then in the variable `into`. If it stays `behind` those of its client that are in the variable
+    already, it comes to the proxy once they have gone on. With `returns`, the step lasts until the call
+    ends so. With `takes`, the call is about the message that the step takes from this variable, and gets
+    its key as arguments.
     """
 
     verb: str
     sends: str = ""
     into: str = ""
+    behind: bool = False
+    returns: Expected | None = None
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +42,14 @@ class Sent:
 class Deliver:
     """The message that the step takes from the variable `taken_from` goes on, and the broker answers.
 
-    Without an `answer`, the broker answers in a later step.
+    Without an `answer`, the broker answers in a later step. With `sends`, something that the broker then
+    says to the same client stays at the proxy, as in `Call`.
     """
 
     taken_from: str
     answer: Expected | None = "ok"
+    sends: str = ""
+    into: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,13 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Something happens to the broker, or time passes; the stage knows what the word means."""
+    """Something happens to the broker, or time passes; the stage knows what the word means.
+
+    The messages in the variables `loses` are lost by it.
+    """
 
     what: str
+    loses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +92,12 @@ Counterpart = Call | Sent | Deliver | Return | Do | Itself | Missing
 class Case:
     """A counterpart for steps in which the process's variables have these values before and after.
 
-    In those of a delivery, the step also adds a message with the values `adds` to the same variable.
+    In those of a delivery, the step also adds a message with the values `adds` to the same variable. It is
+    only for runs of a model with these `constants`.
     """
 
     counterpart: Counterpart
     before: Mapping[str, object] = field(default_factory=dict)
     after: Mapping[str, object] = field(default_factory=dict)
     adds: Mapping[str, object] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)

@@ -7,6 +7,7 @@
     property = "no_hanging_transaction"
     constants = { PRODUCERS = 1 }
     set = { "broker.transaction.partition.verification.enable" = "true" }
+    broker = "kafka"            # the default
     outcome = "not reproduced"
     left = "append_write"       # the action at which reality leaves the run; without it, at none
 
@@ -24,15 +25,18 @@ from typing import Any, Final
 from veristream.errors import ModelError, suggest
 from veristream.replay.course import Tell
 from veristream.replay.outcome import Outcome, Replayed, outcome
-from veristream.replay.run import Request, replay
+from veristream.replay.run import BROKERS, Request, replay
 from veristream.replay.table import FILE_NAME
 from veristream.replay.trace import Run, find_run
 
 BROKER: Final = "kafka"
+"""Where a run is replayed unless the list says otherwise."""
+
 _KINDS: Final[Mapping[str, type]] = {
     "name": str,
     "about": str,
     "file": str,
+    "broker": str,
     "property": str,
     "constants": dict,
     "set": dict,
@@ -56,6 +60,7 @@ class Listed:
     constants: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     steered: bool = True
+    broker: str = BROKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def run_listed(
     """Yields each replay once it was run; its recording is then in `folder/NAME/history`."""
     for one in listed:
         run = find_run(one.model, one.property, one.constants)
-        request = Request(run, BROKER, one.settings, steered=one.steered)
+        request = Request(run, one.broker, one.settings, steered=one.steered)
         replayed = replay(request, folder / one.name, tell(one), say)
         yield Compared(one, run, replayed, differences(one, replayed))
 
@@ -131,6 +136,10 @@ def _read(path: Path, number: int, table: Any) -> Listed:
     for key in _NEEDED:
         if not table.get(key):
             raise ModelError(f"{where} lacks `{key}`")
+    if table.get("broker", BROKER) not in BROKERS:
+        raise ModelError(
+            f"{where}: nothing is replayed on {table['broker']}", hint=f"choose from {', '.join(BROKERS)}"
+        )
     if table["outcome"] not in list(Outcome):
         raise ModelError(
             f"{where}: `{table['outcome']}` is no outcome", hint=f"choose from {', '.join(Outcome)}"
@@ -145,4 +154,5 @@ def _read(path: Path, number: int, table: Any) -> Listed:
         table.get("constants", {}),
         table.get("set", {}),
         table.get("steered", True),
+        table.get("broker", BROKER),
     )

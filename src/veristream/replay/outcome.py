@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from veristream.history.audited import Audit
-from veristream.history.properties import Property
 from veristream.history.verdicts import Judgement, Word
 from veristream.replay.course import Course
 from veristream.replay.plan import Plan, Planned
@@ -21,13 +20,30 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What the stage saw of a property that no audit decides: its name in tables, and a verdict."""
+
+    property: str
+    word: Word
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Something that was seen in the end, in words; a list of replays has it only if it `shows` the run."""
+
+    told: str
+    shows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduced:
     """Reality took the run, and the audit finds the same property violated.
 
     A run that reaches something is shown by its last step: it has no judgement.
     """
 
-    judgement: Judgement | None
+    judgement: Judgement | Observed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,7 @@ class NotReproduced:
 
     step: Planned | None
     instead: str
-    judgement: Judgement | None
+    judgement: Judgement | Observed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +77,18 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A replay that is over: its plan, what became of each step, what was recorded, and the finding."""
+    """A replay that is over: its plan, what became of each step, what was recorded, and the finding.
+
+    `property` is that of a history (`Property`), or one that the stage observes.
+    """
 
     plan: Plan
-    property: Property | None
+    property: str | None
     finding: Finding
     course: Course | None = None
     audit: Audit | None = None
     offsets: tuple[Offsets, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 def outcome(finding: Finding) -> Outcome:
@@ -99,8 +119,8 @@ def explain(finding: Finding) -> str:
             return f"{step.title} has no counterpart: {why}"
 
 
-def conclude(course: Course, judgement: Judgement | None) -> Reproduced | NotReproduced:
-    """Returns the finding of a run that was executed, by what the audit says of the property, if of any.
+def conclude(course: Course, judgement: Judgement | Observed | None) -> Reproduced | NotReproduced:
+    """Returns the finding of a run that was executed, by what is said of the property, if of any.
 
     A run that reality left reproduces nothing, whatever the audit finds: it is not this run that shows it.
     """

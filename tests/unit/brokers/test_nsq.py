@@ -43,6 +43,21 @@ def test_options_are_replaced(tmp_path: Path) -> None:
     assert second["tcp-address"] == nodes.address("nsqd-2")
 
 
+def test_options_of_nsqlookupd_are_its_own(tmp_path: Path) -> None:
+    nodes = NsqNodes(tmp_path, {"mem-queue-size": "0"})
+    nodes.create(1)
+    nodes.configure_lookup({"tombstone-lifetime": "3s"})
+    assert arguments(nodes, "nsqlookupd-1") == {
+        "tcp-address": nodes.address("nsqlookupd-1"),
+        "http-address": nodes.lookup,
+        "broadcast-address": "127.0.0.1",
+        "tombstone-lifetime": "3s",
+    }
+    assert "tombstone-lifetime" not in arguments(nodes, "nsqd-1")
+    with pytest.raises(ModelError, match="is not an option of nsqlookupd"):
+        nodes.configure_lookup({"--x": "1"})
+
+
 def test_it_is_created_once(tmp_path: Path) -> None:
     nodes = NsqNodes(tmp_path)
     nodes.create(1)

@@ -362,3 +362,16 @@ def test_leaving_closes_what_is_open_and_held(echo: Echo) -> None:
         assert network.decide.gate.wait_reached(PATIENCE_S)
     with closing(client):
         assert is_closed(client)
+
+
+def test_one_connection_is_cut_and_others_are_not(network: ProxyNetwork) -> None:
+    with closing(connect(network)) as first, closing(connect(network)) as second:
+        for each in (first, second):
+            each.sendall(b"x")
+            assert receive(each, 1) == b"x"
+        network.cut_connection(0)
+        network.cut_connection(7)
+        assert is_closed(first)
+        second.sendall(b"y")
+        assert receive(second, 1) == b"y"
+        assert network.connections("b") == 1

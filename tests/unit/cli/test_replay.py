@@ -13,6 +13,7 @@ from veristream.known import find_shipped
 
 MODEL = find_shipped() / "kafka_transactions" / "transactions.py"
 OTHER = find_shipped() / "peterson" / "peterson.net"
+DELIVERY = find_shipped() / "delivery"
 
 
 def fail(*arguments: str) -> str:
@@ -40,6 +41,57 @@ def test_a_model_needs_a_table_for_the_broker_and_the_property(tmp_path: Path) -
     assert "no property of a history stands for late_write_has_an_older_epoch" in said
 
 
+def test_nothing_is_replayed_on_other_brokers() -> None:
+    said = fail(str(DELIVERY / "nsq_lookup.py"), "-p", "removed_stays_out", "--on", "nsqd")
+    assert "nothing is replayed on nsqd" in said
+    assert "did you mean `nsq`?" in said
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "wrong", "right", "message"),
+    [
+        (
+            "rabbitmq_clients.py",
+            ["-p", "acknowledged_is_delivered", "-D", "CUTS=1", "--on", "rabbitmq"],
+            'do = "cuts"',
+            'do = "cut"',
+            "nobody knows how to do `cuts` to RabbitMQ",
+        ),
+        (
+            "nsq_channels.py",
+            ["-p", "channel_gets_everything", "--on", "nsq"],
+            'call = "subscripe"',
+            'call = "subscribe"',
+            "`subscripe` is no call of a client of NSQ",
+        ),
+        (
+            "nsq_lookup.py",
+            ["-p", "removed_stays_out", "--on", "nsq"],
+            'removed_stays_out = "removed stays in"',
+            'removed_stays_out = "removed stays out"',
+            "`removed stays in` is nothing that is observed of NSQ",
+        ),
+    ],
+    ids=["rabbitmq", "channels", "lookup"],
+)
+def test_a_word_that_means_nothing_is_told_before_a_broker_starts(
+    tmp_path: Path, model: str, arguments: list[str], wrong: str, right: str, message: str
+) -> None:
+    (tmp_path / model).write_text((DELIVERY / model).read_text(encoding="utf-8"), encoding="utf-8")
+    table = (DELIVERY / "replay.toml").read_text(encoding="utf-8")
+    assert table.count(right) == 1
+    (tmp_path / "replay.toml").write_text(table.replace(right, wrong), encoding="utf-8")
+    assert message in fail(str(tmp_path / model), *arguments)
+
+
+def test_a_setting_that_means_nothing_is_told_before_a_broker_starts() -> None:
+    lookup = [str(DELIVERY / "nsq_lookup.py"), "-p", "removed_stays_out", "--on", "nsq"]
+    assert "`broker.x` belongs to nothing of NSQ" in fail(*lookup, "--set", "broker.x=1")
+    clients = [str(DELIVERY / "rabbitmq_clients.py"), "-p", "acknowledged_is_delivered", "-D", "CUTS=1"]
+    said = fail(*clients, "--on", "rabbitmq", "--set", "client.prefetch=x")
+    assert "`client.prefetch=x` is not valid" in said
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -64,14 +116,12 @@ def test_a_step_that_lacks_something_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_run_that_cannot_be_executed_says_which_action_has_no_counterpart(tmp_path: Path) -> None:
-    arguments = ["-D", "PRODUCERS=1", "-D", "FAILOVERS=1", "-D", "TRANSACTIONS=1", "--json"]
-    made = CliRunner().invoke(app, ["check", str(MODEL), "-p", "failover_between_markers", *arguments])
+    name = "not_coordinator_is_answered"
+    made = CliRunner().invoke(app, ["check", str(MODEL.parent / "init_pid.py"), "-p", name, "--json"])
     path = tmp_path / "trace.json"
-    path.write_text(
-        made.stdout.replace("failover_between_markers", "no_hanging_transaction"), encoding="utf-8"
-    )
-    result = CliRunner().invoke(app, ["replay", str(path), "-p", "no_hanging_transaction", "--json"])
+    path.write_text(made.stdout, encoding="utf-8")
+    result = CliRunner().invoke(app, ["replay", str(path), "-p", name, "--json"])
     assert result.exit_code == 4, result.output
     document = json.loads(result.stdout)
     assert document["outcome"] == "not executable"
-    assert "time_out of Coordinator(0) has no counterpart" in document["reason"]
+    assert "step 1, ask(1) of Client(0) has no counterpart" in document["reason"]

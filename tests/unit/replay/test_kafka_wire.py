@@ -19,9 +19,10 @@ from veristream.errors import ModelError
 from veristream.recording.kafka.running import between_name
 from veristream.replay.counterparts import Call, Deliver, Do, Itself, Return, Sent
 from veristream.replay.course import Answer
+from veristream.replay.execution import Given
 from veristream.replay.kafka.replicas import Replicas
-from veristream.replay.kafka.run import Given, execute_on_kafka, waiting_answers
-from veristream.replay.kafka.wire import Asked, Wire
+from veristream.replay.kafka.run import execute_on_kafka, waiting_answers
+from veristream.replay.kafka.wire import Asked, KafkaWire
 from veristream.replay.plan import Plan, Planned
 
 AT_ONCE_S = 0.0
@@ -78,7 +79,10 @@ class Line:
 
 def test_an_answer_that_comes_later_waits_until_its_client_may_hear_it() -> None:
     steering = Steering()
-    wire, line = Wire(steering, Asked(TWO, later=("InitProducerId 1 of P(0)",))), Line(steering, "b", 0)
+    wire, line = (
+        KafkaWire(steering, Asked(TWO, later=("InitProducerId 1 of P(0)",))),
+        Line(steering, "b", 0),
+    )
     asked = line.ask(1)
     held = wire.take("P(0)", "InitProducerId", AT_ONCE_S)
     assert held is not None
@@ -98,7 +102,7 @@ def test_no_answer_is_awaited_from_a_broker_that_is_gone() -> None:
     steering = Steering()
     titles = ("InitProducerId 1 of P(0)", "InitProducerId 2 of P(0)")
     wire, former, other = (
-        Wire(steering, Asked(TWO, later=titles)),
+        KafkaWire(steering, Asked(TWO, later=titles)),
         Line(steering, "b", 0),
         Line(steering, "c", 1),
     )
@@ -118,7 +122,10 @@ def test_no_answer_is_awaited_from_a_broker_that_is_gone() -> None:
 
 def test_an_answer_that_nobody_hears_is_known_and_stays_at_the_proxy() -> None:
     steering = Steering()
-    wire, line = Wire(steering, Asked(TWO, unheard=("InitProducerId 1 of P(0)",))), Line(steering, "b", 0)
+    wire, line = (
+        KafkaWire(steering, Asked(TWO, unheard=("InitProducerId 1 of P(0)",))),
+        Line(steering, "b", 0),
+    )
     line.ask(1)
     held = wire.take("P(0)", "InitProducerId", AT_ONCE_S)
     assert held is not None
@@ -137,7 +144,7 @@ def test_an_answer_that_nobody_hears_is_known_and_stays_at_the_proxy() -> None:
 
 def test_what_waits_in_front_of_a_broker_that_is_gone_is_asked_again_and_held_again() -> None:
     steering = Steering()
-    wire, former, other = Wire(steering, Asked(TWO)), Line(steering, "b", 0), Line(steering, "c", 1)
+    wire, former, other = KafkaWire(steering, Asked(TWO)), Line(steering, "b", 0), Line(steering, "c", 1)
     former.ask(1)
     first = wire.take("P(0)", "InitProducerId", AT_ONCE_S)
     assert first is not None
@@ -160,7 +167,7 @@ def test_what_waits_in_front_of_a_broker_that_is_gone_is_asked_again_and_held_ag
 
 def test_spare_requests_wait_too() -> None:
     steering = Steering()
-    Wire(steering, Asked(TWO, spare=1))
+    KafkaWire(steering, Asked(TWO, spare=1))
     line = Line(steering, "b", 0)
     assert [line.ask(number).is_set() for number in range(4)] == [False, False, False, True]
     assert line.ask(4, b"P(1)").is_set()
@@ -168,7 +175,7 @@ def test_spare_requests_wait_too() -> None:
 
 def test_the_answer_to_a_marker_waits_until_the_transaction_is_complete() -> None:
     steering = Steering()
-    wire, line = Wire(steering, Asked({})), Line(steering, "b", 0)
+    wire, line = KafkaWire(steering, Asked({})), Line(steering, "b", 0)
     wire.hold_markers("orders", 1)
     line.mark(1, 0)
     assert wire.deliver_marker(0, AT_ONCE_S)
@@ -180,7 +187,7 @@ def test_the_answer_to_a_marker_waits_until_the_transaction_is_complete() -> Non
 
 def test_markers_wait_for_their_turn_and_those_of_a_former_coordinator_for_ever() -> None:
     steering = Steering()
-    wire, line = Wire(steering, Asked({})), Line(steering, "b", 0)
+    wire, line = KafkaWire(steering, Asked({})), Line(steering, "b", 0)
     wire.hold_markers("orders", 2)
     former = [line.mark(1, 0), line.mark(2, 1)]
     assert wire.deliver_marker(1, AT_ONCE_S)
@@ -262,8 +269,10 @@ def test_a_log_without_followers_that_fetch_is_not_held() -> None:
 
 
 def step(number: int, process: str, counterpart: object, message: str = "", *arguments: str) -> Planned:
-    name = ("wire", process if isinstance(counterpart, Call | Sent) else "P(0)", message)
-    return Planned(number, "a", process, arguments, counterpart, name if message else None)  # type: ignore[arg-type]
+    sends = isinstance(counterpart, Call | Sent)
+    name = ("wire", process if sends else "P(0)", message) if message else None
+    takes, adds = (None, name) if sends else (name, None)
+    return Planned(number, "a", process, arguments, counterpart, takes, adds)  # type: ignore[arg-type]
 
 
 def test_an_answer_is_heard_in_the_next_step_of_its_client_unless_it_is_lost_before() -> None:
@@ -303,7 +312,7 @@ def test_a_run_that_needs_more_brokers_is_an_error_before_any_is_started(
 ) -> None:
     run = [step(1, "P(0)", Call("open", "InitProducerId", "wire"), "1")]
     run += [step(at, "C(0)", Do("fail over"), "", "1") for at in range(2, 2 + failovers)]
-    given = Given({}, partitions, PATIENCE_S, "a run")
+    given = Given({}, {"PARTITIONS": partitions}, PATIENCE_S, "a run")
     with pytest.raises(ModelError, match=message):
         execute_on_kafka(Plan(tuple(run)), given, tmp_path, lambda one: None, lambda words: None)
     assert list(tmp_path.iterdir()) == []

@@ -57,6 +57,7 @@ def test_a_listed_replay_says_what_is_expected(tmp_path: Path) -> None:
         ('name = "one"', 'colour = "red"', "replay 1: unknown key `colour`"),
         ('about = "A run."', "", "replay 1 lacks `about`"),
         ('"not reproduced"', '"maybe"', "replay 1: `maybe` is no outcome"),
+        ('file = "m.py"', 'file = "m.py"\nbroker = "redis"', "replay 1: nothing is replayed on redis"),
         ("[[replay]]", ONE + "[[replay]]", "has two replays with one name"),
         ("[[replay]]", "[[replay]", "is not TOML"),
     ],
@@ -74,14 +75,21 @@ def test_a_wrong_list_is_an_error_with_its_place(
 def test_the_shipped_replays_are_of_models_with_tables() -> None:
     found = find_replays(find_shipped())
     assert {one.expected for one in found} == set(Outcome)
+    assert {one.broker for one in found} == {"kafka", "rabbitmq", "nsq"}
     for one in found:
-        table = find_table(one.model, "kafka")
+        table = find_table(one.model, one.broker)
         assert not one.left or one.left in table.actions
         assert one.expected is Outcome.NOT_REPRODUCED or not one.left
     assert [one.name for one in find_replays(find_shipped(), ["fenced"])] == ["fenced"]
     with pytest.raises(ModelError, match="no replay is called `fence`") as caught:
         find_replays(find_shipped(), ["fence"])
     assert caught.value.hint == "did you mean `fenced`?"
+
+
+def test_a_replay_is_on_kafka_unless_it_says_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    path.write_text(ONE + ONE.replace('"one"', '"two"\nbroker = "nsq"'), encoding="utf-8")
+    assert [one.broker for one in read_replays(path)] == ["kafka", "nsq"]
 
 
 def test_another_outcome_and_another_step_are_differences(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.replay.test_table import SMALL, STEPWISE
+from tests.unit.replay.test_table import PLAIN, SMALL, STEPWISE
 from veristream.errors import ModelError
-from veristream.replay.counterparts import Call, Deliver, Itself, Missing, Return, Sent
+from veristream.replay.counterparts import Call, Deliver, Do, Itself, Missing, Return, Sent
 from veristream.replay.plan import plan, split_label
 from veristream.replay.table import read_tables
 from veristream.verdict import Shown, Step, Trace
@@ -43,7 +43,7 @@ def test_each_step_has_its_counterpart_and_its_message() -> None:
         (6, "take", ()),
         (7, "hear", ()),
     ]
-    assert [(one.counterpart, one.message) for one in found.steps] == [
+    assert [(one.counterpart, one.takes or one.adds) for one in found.steps] == [
         (Call("open", "InitProducerId", "wire"), ("wire", "P(0)", "0")),
         (Deliver("wire", "refused"), ("wire", "P(0)", "0")),
         (Itself("hidden"), None),
@@ -54,6 +54,7 @@ def test_each_step_has_its_counterpart_and_its_message() -> None:
     ]
     assert found.missing is None
     assert found.processes == ("P(0)",)
+    assert found.held == {("P(0)", "InitProducerId"): 1, ("P(0)", "Produce"): 2}
 
 
 def test_a_step_without_a_counterpart_is_told() -> None:
@@ -100,7 +101,7 @@ def test_what_a_step_adds_chooses_the_case() -> None:
     later, refused = (plan(Trace(tuple(steps[at : at + 2])), table).steps[0] for at in (0, 2))
     assert later.counterpart == Deliver("wire", None)
     assert refused.counterpart == Deliver("wire", "CONCURRENT_TRANSACTIONS")
-    assert later.message == refused.message == ("wire", "P(0)", "1")
+    assert later.takes == refused.takes == ("wire", "P(0)", "1")
 
 
 def test_a_step_knows_the_epoch_that_the_run_has() -> None:
@@ -110,3 +111,48 @@ def test_a_step_knows_the_epoch_that_the_run_has() -> None:
     assert found.steps[0].epoch == 3
     with pytest.raises(ModelError, match=r"`P\(0\).epoch` is no number in the model"):
         plan(Trace((before, Step("hear", "P(0)", {}))), table)
+
+
+(PLAIN_TABLE,) = read_tables(PLAIN, "replay.toml")
+
+
+def values(wire: list[int], queue: list[int], confirms: list[str]) -> dict[str, Shown]:
+    """A state in which the queue is a variable of the consumer, and confirms are a set."""
+    return {"wire": [*wire], "C(0).queue": [*queue], "confirms": [*confirms]}
+
+
+PLAIN_RUN = Trace(
+    (
+        Step(None, None, values([], [], [])),
+        Step("publish", "P(0)", values([0], [], [])),
+        Step("publish", "P(0)", values([0, 0], [], [])),
+        Step("enqueue", "B(0)", values([0], [0], ["0"])),
+        Step("receive", "C(0)", values([0], [], ["0"])),
+        Step("cut", "P(0)", values([], [], ["0"])),
+    )
+)
+
+
+def test_messages_that_are_no_records_have_one_sender() -> None:
+    confirmed = plan(PLAIN_RUN, PLAIN_TABLE, {"CONFIRMS": 1})
+    assert [(one.counterpart, one.takes, one.adds, one.client) for one in confirmed.steps] == [
+        (Call("publish", "Publish", "wire", behind=True), None, ("wire", "P(0)", "0"), "P(0)"),
+        (Call("publish", "Publish", "wire", behind=True), None, ("wire", "P(0)", "0"), "P(0)"),
+        (
+            Deliver("wire", "ok", "Confirm", "confirms"),
+            ("wire", "P(0)", "0"),
+            ("confirms", "P(0)", "0"),
+            "P(0)",
+        ),
+        (Call("receive", returns="ok", takes="queue"), ("queue", "P(0)", "0"), None, "C(0)"),
+        (Do("cut", ("wire",)), None, None, "P(0)"),
+    ]
+    assert confirmed.held == {("P(0)", "Publish"): 2, ("P(0)", "Confirm"): 1}
+    assert confirmed.processes == ("P(0)", "C(0)")
+
+
+def test_a_case_may_be_for_a_constant_of_the_run() -> None:
+    without = plan(PLAIN_RUN, PLAIN_TABLE)
+    assert without.steps[2].counterpart == Deliver("wire")
+    assert without.steps[2].adds is None
+    assert without.held == {("P(0)", "Publish"): 2}

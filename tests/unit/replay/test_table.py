@@ -137,6 +137,11 @@ def test_settings_go_by_the_actions_of_the_run() -> None:
         ('never_read = "never"', 'never_read = "aborted is never read"', "`never` is no property"),
         ('"from" }', '"from", key = ["number"] }', "messages of wire need a sender and a key"),
         ('N = "1"', "N = 1", "`N` of constants has to be a number"),
+        (
+            'key = ["number"], first = 1 }',
+            'key = ["number"] }',
+            "wire: `first` has to be one of oldest",
+        ),
     ],
 )
 def test_a_wrong_table_is_an_error_with_its_place(wrong: str, right: str, message: str) -> None:
@@ -145,6 +150,81 @@ def test_a_wrong_table_is_an_error_with_its_place(wrong: str, right: str, messag
         read_tables(SMALL.replace(right, wrong), "replay.toml")
     assert message in caught.value.message
     assert caught.value.message.startswith("replay.toml")
+
+
+PLAIN = """
+[[table]]
+file = "q.py"
+broker = "rabbitmq"
+
+[table.constants]
+CONFIRMS = 0
+
+[table.messages]
+wire = { from = "P(0)" }
+queue = { from = "P(0)" }
+confirms = { from = "P(0)" }
+
+[table.observed]
+in_order = "handled in order"
+
+[table.actions]
+publish = { call = "publish", sends = "Publish", into = "wire", behind = true }
+enqueue = [
+    { constants = { CONFIRMS = 1 }, deliver = "wire", sends = "Confirm", into = "confirms" },
+    { deliver = "wire" },
+]
+receive = { call = "receive", takes = "queue", returns = "ok" }
+cut = { do = "cut", loses = ["wire"] }
+"""
+
+
+def test_messages_may_be_plain_values_and_calls_may_say_more() -> None:
+    (table,) = read_tables(PLAIN, "replay.toml")
+    assert table.messages["wire"] == Messages("P(0)", (), newest=False)
+    assert table.observed == {"in_order": "handled in order"}
+    assert table.values({"N": 2}) == {"CONFIRMS": 0, "N": 2}
+    assert table.actions == {
+        "publish": (Case(Call("publish", "Publish", "wire", behind=True)),),
+        "enqueue": (
+            Case(Deliver("wire", "ok", "Confirm", "confirms"), constants={"CONFIRMS": 1}),
+            Case(Deliver("wire")),
+        ),
+        "receive": (Case(Call("receive", returns="ok", takes="queue")),),
+        "cut": (Case(Do("cut", ("wire",))),),
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ('queue = { from = "P(0)", key = ["n"] }', 'queue = { from = "P(0)" }', "queue: unknown key `key`"),
+        ("queue = { from = 1 }", 'queue = { from = "P(0)" }', "`from` has to be a text"),
+        (
+            'queue = { sender = "s", key = [] }',
+            'queue = { from = "P(0)" }',
+            "messages of queue need a sender",
+        ),
+        ('takes = "queues"', 'takes = "queue"', "receive: `queues` is not among the messages"),
+        ('returns = "well"', 'returns = "ok"', "receive: `well` is no outcome"),
+        ("behind = 1", "behind = true", "publish: `behind` has to be true or false"),
+        ('returns = "ok", behind = true', 'returns = "ok"', "receive: `behind` has to be true or false"),
+        ('loses = ["wires"]', 'loses = ["wire"]', "cut: `wires` is not among the messages"),
+        ('loses = "wire"', 'loses = ["wire"]', "`loses` has to be a list of texts"),
+        ('into = "confirm" }', 'into = "confirms" }', "enqueue: `confirm` is not among the messages"),
+        (
+            'wire = { from = "P(0)", first = "newest" }',
+            'wire = { from = "P(0)" }',
+            "publish: what stays behind is not the first of `wire` to go on",
+        ),
+        ("in_order = 1", 'in_order = "handled in order"', "`in_order` has to be a text"),
+    ],
+)
+def test_what_calls_say_may_be_wrong(wrong: str, right: str, message: str) -> None:
+    assert PLAIN.count(right) == 1
+    with pytest.raises(ModelError) as caught:
+        read_tables(PLAIN.replace(right, wrong), "replay.toml")
+    assert message in caught.value.message
 
 
 def test_a_model_without_a_table_cannot_be_replayed(tmp_path: Path) -> None:

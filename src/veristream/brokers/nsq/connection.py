@@ -105,7 +105,7 @@ class Connection:
         return self._waiting.popleft() if self._waiting else self._read(timeout_s)
 
     def close(self) -> None:
-        """Closes the connection; nsqd queues what is in flight on it again."""
+        """Closes the connection; nsqd delivers what is in flight on it again once that has timed out."""
         self._socket.close()
 
     def _read(self, timeout_s: float) -> Frame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -17,21 +17,26 @@ PATIENCE_S = 5.0
 @dataclass(frozen=True, slots=True)
 class ChannelDepth:
     """A channel: the messages that wait, those of them on disk, those sent and not answered, and those
-    that were given back for later."""
+    that were given back for later. `received` counts what it got since nsqd started."""
 
     depth: int
     on_disk: int
     in_flight: int
     deferred: int
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDepth:
-    """A topic: the messages that no channel has taken yet, those of them on disk, and its channels."""
+    """A topic: the messages that no channel has taken yet, those of them on disk, and its channels.
+
+    `received` counts what was published to it since nsqd started.
+    """
 
     depth: int
     on_disk: int
     channels: Mapping[str, ChannelDepth]
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,23 @@ class Found:
     http: str
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What nsqlookupd knows of an nsqd: its topics, and for each whether it hides the nsqd (tombstone)."""
+
+    hidden: Mapping[str, bool]
+
+
 def ask(address: str, method: str, path: str) -> bytes:
     """Returns the answer; raises OSError if there is none, ModelError if it is a refusal."""
+    status, body = _ask(address, method, path)
+    if status != http.client.OK:
+        said = body.decode("utf-8", errors="replace").strip()
+        raise ModelError(f"{address} refuses {path.partition('?')[0]}: {said}")
+    return body
+
+
+def _ask(address: str, method: str, path: str) -> tuple[int, bytes]:
     host, _, port = address.rpartition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
     try:
@@ -54,10 +74,7 @@ def ask(address: str, method: str, path: str) -> bytes:
         raise ConnectionError(f"no HTTP: {error!r}") from error
     finally:
         connection.close()
-    if reply.status != http.client.OK:
-        said = body.decode("utf-8", errors="replace").strip()
-        raise ModelError(f"{address} refuses {path.partition('?')[0]}: {said}")
-    return body
+    return reply.status, body
 
 
 def read_depths(address: str, topic: str) -> TopicDepth | None:
@@ -66,7 +83,7 @@ def read_depths(address: str, topic: str) -> TopicDepth | None:
     for each in _json(ask(address, "GET", path))["topics"] or []:
         if each["topic_name"] == topic:
             channels = {one["channel_name"]: _channel(one) for one in each["channels"] or []}
-            return TopicDepth(each["depth"], each["backend_depth"], channels)
+            return TopicDepth(each["depth"], each["backend_depth"], channels, each["message_count"])
     return None
 
 
@@ -78,19 +95,50 @@ def create_channel(address: str, topic: str, channel: str) -> None:
 
 def find_nsqd(lookupd: str) -> list[Found]:
     """Returns the nsqd that nsqlookupd knows, by its HTTP interface; raises OSError or ModelError."""
-    found = _json(ask(lookupd, "GET", "/nodes"))["producers"] or []
+    return _found(_json(ask(lookupd, "GET", "/nodes"))["producers"])
+
+
+def look_up(lookupd: str, topic: str) -> list[Found]:
+    """Returns where nsqlookupd, asked over HTTP, sends consumers of a topic; nowhere if it has no topic."""
+    status, body = _ask(lookupd, "GET", "/lookup?" + urlencode({"topic": topic}))
+    return _found(_json(body)["producers"]) if status == http.client.OK else []
+
+
+def read_registered(lookupd: str, nsqd_http: str) -> Registered | None:
+    """Returns what nsqlookupd knows of the nsqd with this HTTP interface, None if it does not know it."""
+    for each in _json(ask(lookupd, "GET", "/nodes"))["producers"] or []:
+        if f"{each['broadcast_address']}:{each['http_port']}" == nsqd_http:
+            return Registered(dict(zip(each["topics"] or [], each["tombstones"] or [], strict=True)))
+    return None
+
+
+def set_tombstone(lookupd: str, topic: str, nsqd_http: str) -> None:
+    """Hides an nsqd from consumers of a topic, for as long as nsqlookupd was told."""
+    ask(lookupd, "POST", "/topic/tombstone?" + urlencode({"topic": topic, "node": nsqd_http}))
+
+
+def delete_topic(address: str, topic: str) -> None:
+    """Deletes a topic of an nsqd, with its messages."""
+    ask(address, "POST", "/topic/delete?" + urlencode({"topic": topic}))
+
+
+def _found(producers: Sequence[Mapping[str, Any]] | None) -> list[Found]:
     return [
         Found(
             f"{each['broadcast_address']}:{each['tcp_port']}",
             f"{each['broadcast_address']}:{each['http_port']}",
         )
-        for each in sorted(found, key=lambda each: (each["broadcast_address"], each["tcp_port"]))
+        for each in sorted(producers or [], key=lambda each: (each["broadcast_address"], each["tcp_port"]))
     ]
 
 
 def _channel(stats: Mapping[str, Any]) -> ChannelDepth:
     return ChannelDepth(
-        stats["depth"], stats["backend_depth"], stats["in_flight_count"], stats["deferred_count"]
+        stats["depth"],
+        stats["backend_depth"],
+        stats["in_flight_count"],
+        stats["deferred_count"],
+        stats["message_count"],
     )
 
 

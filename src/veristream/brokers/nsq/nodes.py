@@ -88,6 +88,7 @@ class NsqNodes(BrokerGroup):
         for number in range(1, nodes + 1):
             self._write(f"{self.KIND}-{number}", *addresses[2 * number : 2 * number + 2])
         self._write(LOOKUP, lookup, lookup_http)
+        self.configure_lookup({})
         self.configure(self.options)
 
     def configure(self, options: Mapping[str, str], names: Sequence[str] | None = None) -> None:
@@ -103,6 +104,11 @@ class NsqNodes(BrokerGroup):
                 "node-id": name.rpartition("-")[2],
             }
             _save(folder, {**own, **options})
+
+    def configure_lookup(self, options: Mapping[str, str]) -> None:
+        """Replaces the options of nsqlookupd, from its next start on."""
+        own = {"tcp-address": self.address(LOOKUP), "http-address": self.lookup, "broadcast-address": HOST}
+        _save((self.folder / LOOKUP).resolve(), {**own, **options}, LOOKUP.partition("-")[0])
 
     def command(self, name: str) -> Sequence[str]:
         """Returns the command line of a node."""
@@ -152,8 +158,6 @@ class NsqNodes(BrokerGroup):
         folder = self.folder / name
         (folder / "data").mkdir(parents=True, exist_ok=True)
         (folder / "http").write_text(f"{web}\n", encoding="utf-8")
-        if name == LOOKUP:
-            _save(folder, {"tcp-address": address, "http-address": web, "broadcast-address": HOST})
         (folder / "address").write_text(f"{address}\n", encoding="utf-8")
 
     def _do(self, name: str, path: str, **arguments: str) -> None:
@@ -193,12 +197,12 @@ def _read_note(path: Path) -> dict[str, set[str | None]]:
     return {each["name"]: {None, *(one["name"] for one in each["channels"] or [])} for each in topics}
 
 
-def _save(folder: Path, options: Mapping[str, str]) -> None:
+def _save(folder: Path, options: Mapping[str, str], program: str = "nsqd") -> None:
     """Writes the command line; an option without a name would be taken for a file, so none is written."""
     wrong = [key for key in options if not key.replace("-", "").isalnum() or key.startswith("-")]
     if wrong:
         raise ModelError(
-            f"{wrong[0]!r} is not an option of nsqd", hint="write its name without dashes in front"
+            f"{wrong[0]!r} is not an option of {program}", hint="write its name without dashes in front"
         )
     arguments = [f"--{key}={value}" for key, value in options.items()]
     (folder / "arguments.json").write_text(json.dumps(arguments) + "\n", encoding="utf-8")

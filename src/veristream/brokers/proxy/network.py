@@ -84,6 +84,16 @@ class ProxyNetwork:
         """Closes all connections to a broker; clients may connect again at once."""
         self.loop.run(partial(self._close_links, self._nodes[name]))
 
+    def cut_connection(self, number: int) -> None:
+        """Closes one connection, as pieces number them; one that is gone is no error."""
+
+        def close() -> None:
+            for node in self._nodes.values():
+                for link in [each for each in node.links if each.number == number]:
+                    link.close()
+
+        self.loop.run(close)
+
     def cut(self, name: str) -> None:
         """Closes all connections to a broker, and new ones too, until `heal`."""
         self._nodes[name].is_cut = True

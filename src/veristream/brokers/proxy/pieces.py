@@ -16,7 +16,11 @@ Direction = Literal["to broker", "to client"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The head of a request of Kafka's protocol: what is asked (its API key), in which version, by whom."""
+    """The head of a request of Kafka's protocol: what is asked (its API key), in which version, by whom.
+
+    Other framings give each message one, in which the key says of which kind it is, and the correlation
+    tells it apart on its connection, negative if the broker says it by itself.
+    """
 
     key: int
     version: int
@@ -30,7 +34,7 @@ class Piece:
 
     Connections of a network are counted from 0, and the pieces of each direction of a connection, too.
     `size` is its length, and `data` its first `LOOKED_AT` bytes or more. With Kafka's framing, `request` is
-    the request, or the one that an answer belongs to.
+    the request, or the one that an answer belongs to; with others, see `Request`.
     """
 
     node: str

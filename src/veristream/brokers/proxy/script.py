@@ -10,7 +10,8 @@
     assert read_script(write_script(script)) == script
 
 A `Steering` performs the steps in their order, or one by one as a program says. Messages of other
-protocols than Kafka's are told apart by node, connection, direction and number.
+protocols than Kafka's are told apart by node, connection, direction and number; with a framing of their own
+(`brokers/rabbitmq/frames.py`, `brokers/nsq/lookup_frames.py`) by `key` and `client`, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from typing import Any, Final, Literal, get_args
 
 from veristream.brokers.proxy.header import Header
@@ -229,7 +231,9 @@ def _fits_transaction(match: Match, header: Header) -> bool:
 
 
 def show_key(key: int) -> str:
-    """Returns the name of a kind of request, or its number."""
+    """Returns the name of a kind of message, or its number, which is one of Kafka's."""
+    if isinstance(key, IntEnum):
+        return key.name
     return Key(key).name if key in set(Key) else str(key)
 
 

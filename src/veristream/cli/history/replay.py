@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from veristream.replay.outcome import Replayed
     from veristream.replay.run import Request
 
+EXTRAS = {"kafka": "kafka,spark", "rabbitmq": "rabbitmq,spark"}
+"""What to install for each broker; NSQ needs no client."""
+
 RunPath = Annotated[
     Path,
     typer.Argument(
@@ -32,13 +35,14 @@ PropertyOption = Annotated[
     str,
     typer.Option("-p", "--property", metavar="NAME", help="The property whose counterexample is replayed."),
 ]
-OnOption = Annotated[str, typer.Option("--on", metavar="BROKER", help="kafka.")]
+OnOption = Annotated[str, typer.Option("--on", metavar="BROKER", help="kafka, rabbitmq or nsq.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="PART.KEY=VALUE",
-        help="A setting as of `record`, above those that the table has for the model's constants.",
+        help="A setting as of `record` (nsq: nsqd.KEY, nsqlookupd.KEY, client.channels-first), above those"
+        " that the table has for the model's constants.",
     ),
 ]
 WaitOption = Annotated[
@@ -78,7 +82,8 @@ def replay(
     """Make a counterexample of a model happen on a real broker, step by step.
 
     A broker is started on this machine. Clients are called in the run's order; each message that the run
-    decides about waits at a proxy until the run delivers it. What happened is recorded and audited.
+    decides about waits at a proxy until the run delivers it. What happened is recorded and audited; what no
+    history shows, such as the answers of nsqlookupd, is observed.
 
     \b
     veristream replay models/kafka_transactions/transactions.py -p no_hanging_transaction -D PRODUCERS=1
@@ -86,6 +91,8 @@ def replay(
     veristream replay MODEL -p NAME --html replay.html      the model's run beside the real one
     veristream replay MODEL -p NAME --unsteered             the same calls, and nothing is held
     veristream replay MODEL -p NAME --to run; veristream audit run/history
+    veristream replay models/delivery/rabbitmq_clients.py -p handled_in_order -D REQUEUES=1 --on rabbitmq
+    veristream replay models/delivery/nsq_lookup.py -p removed_stays_out --on nsq
 
     The outcome is `reproduced` (the same property is violated), `not reproduced` (with the step at which
     reality left the run, and what happened instead) or `not executable` (with the action that nothing real
@@ -97,15 +104,15 @@ def replay(
     with failures():
         from veristream.cli.broker import read_settings
 
-        with needing("Kafka", "kafka,spark"):
+        with needing(on, EXTRAS.get(on, "spark")):
             from veristream.replay.run import Request
             from veristream.replay.run import replay as run_replay
             from veristream.replay.trace import find_run
 
-        found = find_run(run, property_, read_constants(define))
-        request = Request(found, on, read_settings(set_), seconds, steered)
-        with _folder(to) as folder, showing() as say:
-            replayed = run_replay(request, folder, lambda step: say(step.title), say)
+            found = find_run(run, property_, read_constants(define))
+            request = Request(found, on, read_settings(set_), seconds, steered)
+            with _folder(to) as folder, showing() as say:
+                replayed = run_replay(request, folder, lambda step: say(step.title), say)
         _show(request, replayed, as_json, html)
 
 

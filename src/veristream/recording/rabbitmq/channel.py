@@ -30,7 +30,6 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any, Final, Self
 
 import pika
@@ -100,7 +99,9 @@ class RecordedChannel:
         self._trusting = trusting
         # Its user may have asked for confirms before.
         self._confirms = bool(getattr(channel, "_delivery_confirmation", False))
-        self._numbers = count()
+        self.published = 0
+        """How many messages it published first, which is the number of the next one."""
+        self._again: tuple[int, int] | None = None
         self._deliveries = Deliveries(journal)
         self._limits = Limits()
         self._tags: dict[str, str] = {}  # the queue of each consumer
@@ -131,6 +132,13 @@ class RecordedChannel:
             self.channel.confirm_delivery()
         self._confirms = True
 
+    def send_again(self, producer: int, number: int) -> None:
+        """Says that the next message to be published was sent before, by this process or another one.
+
+        It is then the same message of the history: if both arrive, it is there twice.
+        """
+        self._again = producer, number
+
     def basic_publish(
         self,
         exchange: str,
@@ -140,18 +148,18 @@ class RecordedChannel:
         mandatory: bool = False,
     ) -> None:
         """Publishes as pika does, with the header that says which message it is; raises what it raises."""
-        number = next(self._numbers)
+        producer, number = self._name()
         call = self.journal.invoke(
             Operation.SEND,
             stream=self._stream(place_of(exchange, routing_key)),
             partition=0,
-            producer=self.journal.process,
+            producer=producer,
             number=number,
             digest=digest(body),
             node=self._node,
         )
         named = copy.copy(properties) if properties is not None else pika.BasicProperties()
-        identity = encode(self.journal.process, number).decode("ascii")
+        identity = encode(producer, number).decode("ascii")
         named.headers = {**(named.headers or {}), HEADER: identity}
         try:
             with self._watched():
@@ -330,6 +338,14 @@ class RecordedChannel:
         self._end("abandoned")
 
     # -- what is noted
+
+    def _name(self) -> tuple[int, int]:
+        """Returns the producer and the number of the next message."""
+        again, self._again = self._again, None
+        if again is not None:
+            return again
+        self.published += 1
+        return self.journal.process, self.published - 1
 
     def _empty(self, queue: str, quiet_s: float) -> int:
         found, empty_s = 0, time.monotonic()

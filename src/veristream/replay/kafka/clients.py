@@ -1,13 +1,12 @@
-"""The clients of a replay: each has a thread, in which its calls run one after the other."""
+"""Kafka's clients of a replay: transactional producers that are called from outside."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -15,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from veristream.recording.kafka.outcomes import error_of, name_of
 from veristream.recording.kafka.producer import RecordedProducer
 from veristream.recording.kafka.workloads import payload
+from veristream.replay.caller import Caller
 from veristream.replay.course import Answer
 
 PATIENCE_S: Final = 30.0
@@ -37,41 +37,33 @@ class Client:
         self._sent = 0
         self._failed = threading.Event()
         self._in_transaction = False
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="replay")
-        self._running: Future[Answer] | None = None
+        self._caller = Caller()
 
     def call(self, verb: str, partition: int) -> None:
         """Begins a call; the one before has to be over, or to end soon.
 
         One that is still being opened asks again by itself.
         """
-        if verb == "open" and self._running is not None and not self._running.done():
+        if verb == "open" and self._caller.is_busy:
             return
-        work = self._verb(verb, partition)
-        self._running = self._executor.submit(_outcome, work)
+        self._caller.call(partial(_outcome, self._verb(verb, partition)))
 
     def wait_returned(self, seconds: float) -> Answer | None:
         """Returns how the last call ended; None if it is still running after so long."""
-        assert self._running is not None, "a call returns only if there is one"
-        try:
-            return self._running.result(seconds)
-        except StillRunning:
-            return None
+        return self._caller.wait_returned(seconds)
 
     def wait_failed(self, seconds: float) -> bool:
         """Waits until the client gives up a message or itself; returns whether it has."""
         deadline_s = time.monotonic() + seconds
         while not self._failed.is_set() and time.monotonic() < deadline_s:
-            if self._executor.submit(_outcome, self._poll).result(seconds).error:
+            if self._caller.wait(partial(_outcome, self._poll), seconds).error:
                 self._failed.set()
         return self._failed.is_set()
 
     def close(self) -> None:
         """Aborts what is open, and ends the client."""
-        if self._in_transaction:
-            self._executor.submit(_outcome, self._abort)
-        self._executor.submit(self.producer.close, CLOSE_S)
-        self._executor.shutdown(wait=True)
+        abort = [partial(_outcome, self._abort)] if self._in_transaction else []
+        self._caller.close(*abort, partial(self.producer.close, CLOSE_S))
 
     def _verb(self, verb: str, partition: int) -> Callable[[], None]:
         match verb:

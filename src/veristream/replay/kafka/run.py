@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +12,13 @@ from veristream.recording.kafka.running import local_kafka
 from veristream.recording.kafka.settings import read_settings
 from veristream.recording.recording import Recording
 from veristream.replay.counterparts import Call, Deliver, Do, Sent
-from veristream.replay.course import Course, Tell, execute
-from veristream.replay.kafka.stage import FAIL_OVER, LOG_DEEDS, REPLICATED, Shape, check_plan, on_stage
-from veristream.replay.kafka.wire import Asked, name_of
-from veristream.replay.outcome import Offsets
+from veristream.replay.course import Tell, execute
+from veristream.replay.execution import Given, Seen
+from veristream.replay.kafka.stage import FAIL_OVER, LOG_DEEDS, MOVE, REPLICATED, WORDS, Shape, on_stage
+from veristream.replay.kafka.wire import Asked
+from veristream.replay.outcome import Evidence, Offsets
 from veristream.replay.plan import Name, Plan, Planned
+from veristream.replay.wire import title_of
 
 BROKERS: Final = 3
 """So many brokers have a run in which one fails, or the transaction log is replicated; others have one."""
@@ -25,32 +26,19 @@ BROKERS: Final = 3
 SPARE: Final = 8
 """Where the transaction log is steered, so many more requests of each kind wait than the run has."""
 
+PARTITIONS: Final = "PARTITIONS"
+"""The constant of a model that says how many partitions there are."""
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Where a plan is executed: settings as `veristream record` has them, how long a step may wait."""
-
-    settings: Mapping[str, str]
-    partitions: int
-    seconds: float
-    title: str
-    steered: bool = True
-    ids: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What happened: how far reality took the run, and where readers stop in the end."""
-
-    course: Course
-    offsets: tuple[Offsets, ...]
+IDS: Final = "TIDS"
+"""The constant of a model that says how many transactional ids its clients share."""
 
 
 def execute_on_kafka(
     plan: Plan, given: Given, folder: Path, tell: Tell, say: Callable[[str], None]
 ) -> Seen:
     """Starts a broker, executes the plan, reads what came of it; the recording is in `folder/history`."""
-    check_plan(plan)
+    WORDS.check(plan, given.observes)
+    _check_failovers(plan)
     settings = read_settings(given.settings)
     shape = _shape(plan, given)
     if shape.holds_markers and shape.partitions >= BROKERS:
@@ -70,27 +58,36 @@ def execute_on_kafka(
             offsets = stage.observe()
         recording.finish()
         say("stopping Kafka")
-    return Seen(course, offsets)
+    return Seen(course, offsets, tuple(map(_evidence, offsets)))
+
+
+def _check_failovers(plan: Plan) -> None:
+    killed = [one for one in plan.steps if _deed(one) in (FAIL_OVER, MOVE)]
+    if len(killed) > 1:
+        raise ModelError(
+            f"{killed[1].title} kills a second broker of three, and two are needed",
+            hint="replay a run with one failover",
+        )
 
 
 def _shape(plan: Plan, given: Given) -> Shape:
     """Returns what the run needs."""
-    deeds = {step.counterpart.what for step in plan.steps if isinstance(step.counterpart, Do)}
+    deeds = set(map(_deed, plan.steps))
     later, unheard = waiting_answers(plan)
     steers_log = bool(deeds & LOG_DEEDS or later)
     brokers = BROKERS if deeds & REPLICATED or steers_log else 1
-    spare = SPARE if steers_log else 0
-    asked = Asked(_counts(plan, given), later, unheard if brokers > 1 else (), spare)
-    is_log_steered = steers_log and given.steered
-    return Shape(plan.processes, asked, given.partitions, given.ids, brokers, is_log_steered)
-
-
-def _counts(plan: Plan, given: Given) -> Counter[tuple[str, str]]:
-    """Returns how many messages of each kind the run has of each client; what is beyond is not held."""
-    return Counter(
-        (step.process, step.counterpart.sends)
-        for step in plan.steps
-        if isinstance(step.counterpart, Call | Sent) and step.counterpart.sends and given.steered
+    return Shape(
+        plan.processes,
+        Asked(
+            plan.held if given.steered else Counter(),
+            later,
+            unheard if brokers > 1 else (),
+            SPARE if steers_log else 0,
+        ),
+        given.constants.get(PARTITIONS, 1),
+        given.constants.get(IDS, 1),
+        brokers,
+        steers_log and given.steered,
     )
 
 
@@ -103,14 +100,14 @@ def waiting_answers(plan: Plan) -> tuple[frozenset[str], frozenset[str]]:
     later, unheard = set[str](), set[str]()
     for at, step in enumerate(plan.steps):
         match step.counterpart:
-            case Call(sends=kind) | Sent(sends=kind) if kind and step.message is not None:
-                sent[step.process, kind] += 1
-                names[step.message].append(name_of(kind, sent[step.process, kind], step.process))
-            case Deliver(answer=expected) if step.message is not None and names[step.message]:
-                name = names[step.message].pop()
+            case Call(sends=kind) | Sent(sends=kind) if kind and step.adds is not None:
+                sent[step.client, kind] += 1
+                names[step.adds].append(title_of(kind, sent[step.client, kind], step.client))
+            case Deliver(answer=expected) if step.takes is not None and names[step.takes]:
+                name = names[step.takes].pop(-1 if step.newest else 0)
                 if expected is None:
                     later.add(name)
-                elif not (name.startswith("Produce") or _is_heard(step.sender, plan.steps[at + 1 :])):
+                elif not (name.startswith("Produce") or _is_heard(step.takes[1], plan.steps[at + 1 :])):
                     unheard.add(name)
             case _:
                 pass
@@ -121,6 +118,22 @@ def _is_heard(client: str, rest: Sequence[Planned]) -> bool:
     for step in rest:
         if step.process == client:
             return True
-        if step.counterpart == Do(FAIL_OVER) and step.arguments[:1] == ("1",):
+        if _deed(step) == FAIL_OVER and step.arguments[:1] == ("1",):
             return False
     return False
+
+
+def _deed(step: Planned) -> str:
+    """Returns what happens besides calls and messages, if anything does."""
+    return step.counterpart.what if isinstance(step.counterpart, Do) else ""
+
+
+def _evidence(offsets: Offsets) -> Evidence:
+    """Says where readers of committed messages stop, and where the log ends."""
+    if offsets.last_stable < offsets.end:
+        told = (
+            f"partition {offsets.partition}: the last stable offset stands at {offsets.last_stable},"
+            f" while the log ends at {offsets.end}"
+        )
+        return Evidence(told, shows=True)
+    return Evidence(f"partition {offsets.partition}: committed up to the end of the log, {offsets.end}")

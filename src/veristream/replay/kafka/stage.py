@@ -14,20 +14,19 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from veristream.brokers.proxy.pieces import let_pass
 from veristream.brokers.proxy.steering import Steering
-from veristream.errors import EnvironmentFailure, ModelError, suggest
+from veristream.errors import EnvironmentFailure
 from veristream.history.manifest import Isolation
 from veristream.recording.kafka.outcomes import error_of
 from veristream.recording.kafka.reading import read_to_end
 from veristream.recording.kafka.running import RunningKafka
 from veristream.recording.kafka.workloads import new_topic, payload, produce
 from veristream.recording.recording import Recording
-from veristream.replay.counterparts import Call, Do, Sent
 from veristream.replay.course import Answer, Held
 from veristream.replay.kafka.clients import VERBS, Client, end_all
 from veristream.replay.kafka.replicas import ENDING, ONGOING, Replicas
-from veristream.replay.kafka.wire import KINDS, Asked, Wire
+from veristream.replay.kafka.wire import KINDS, Asked, KafkaWire
 from veristream.replay.outcome import Offsets
-from veristream.replay.plan import Plan
+from veristream.replay.words import Words
 
 BYSTANDER: Final = 3
 """How many messages without a transaction are sent to each partition in the end, so that the log grows."""
@@ -43,6 +42,9 @@ DEEDS: Final = (
 )
 """What may happen besides calls and messages, as tables name it."""
 
+WORDS: Final = Words("Kafka", VERBS, tuple(KINDS), DEEDS)
+"""What tables may say of Kafka."""
+
 LOG_DEEDS: Final = frozenset({MOVE, REPLICATE})
 """In a run with these, or with answers that come later, the transaction log waits for the run."""
 
@@ -56,7 +58,7 @@ class KafkaStage:
 
     kafka: RunningKafka
     recording: Recording
-    wire: Wire
+    wire: KafkaWire
     replicas: Replicas
     topic: str
     shape: Shape
@@ -240,29 +242,6 @@ def find_ends(kafka: RunningKafka, topic: str, partitions: int, *, committed: bo
     return [asked[each].result().offset for each in places]
 
 
-def check_plan(plan: Plan) -> None:
-    """Raises ModelError if the plan has words that mean nothing to this stage, or more than it can do."""
-    killed = [one for one in plan.steps if one.counterpart in (Do(FAIL_OVER), Do(MOVE))]
-    if len(killed) > 1:
-        raise ModelError(
-            f"{killed[1].title} kills a second broker of three, and two are needed",
-            hint="replay a run with one failover",
-        )
-    for step in plan.steps:
-        match step.counterpart:
-            case Call(verb) if verb not in VERBS:
-                hint = suggest(verb, VERBS, f"one of {', '.join(VERBS)}")
-                raise ModelError(f"`{verb}` is no call of Kafka's producer", hint=hint)
-            case Call(sends=kind) | Sent(sends=kind) if kind and kind not in KINDS:
-                hint = suggest(kind, KINDS, f"one of {', '.join(KINDS)}")
-                raise ModelError(f"`{kind}` is no request of Kafka's that is steered", hint=hint)
-            case Do(what) if what not in DEEDS:
-                hint = suggest(what, DEEDS, f"one of {', '.join(DEEDS)}")
-                raise ModelError(f"nobody knows how to do `{what}` to Kafka", hint=hint)
-            case _:
-                pass
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a run needs: clients, by their processes, transactional ids, partitions; what is held, if any.
@@ -299,7 +278,7 @@ def on_stage(
         replicas.create_topic(topic, shape.partitions)
     else:
         kafka.create_topic(topic, shape.partitions)
-    wire = Wire(steering, shape.asked)
+    wire = KafkaWire(steering, shape.asked)
     stage = KafkaStage(kafka, recording, wire, replicas, topic, shape, seconds, ends=[0] * shape.partitions)
     for process in shape.processes:
         stage.open(process, process)

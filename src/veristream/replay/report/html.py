@@ -10,7 +10,7 @@ from veristream.history.verdicts import Word
 from veristream.page import Markup, element, escape, fold, render_page, scroll, table, text
 from veristream.replay.listed import Compared
 from veristream.replay.outcome import Outcome, Replayed, explain, outcome
-from veristream.replay.report.words import show_label, tell_offsets, tell_step
+from veristream.replay.report.words import show_label, tell_step
 from veristream.report.sequence import draw_sequence
 from veristream.verdict import Trace
 
@@ -31,8 +31,8 @@ def show_replay(trace: Trace, replayed: Replayed) -> Iterator[Markup]:
     word = outcome(replayed.finding)
     yield text("p", str(word), CLASSES[word])
     yield text("p", f"{explain(replayed.finding)}.")
-    for one in replayed.offsets:
-        yield text("p", f"{tell_offsets(one)}.")
+    for one in replayed.evidence:
+        yield text("p", f"{one.told}.")
     rows = [
         (
             escape(str(one.number)),
@@ -57,6 +57,7 @@ def show_listed(compared: Sequence[Compared]) -> Iterator[Markup]:
     rows = [
         (
             element("a", escape(each.listed.name), href=f"#replay-{each.listed.name}"),
+            escape(each.listed.broker),
             escape(each.listed.about),
             text("span", str(word := outcome(each.replayed.finding)), CLASSES[word]),
             text("span", "differs", "bad") if each.differences else text("span", "as expected", "good"),
@@ -65,7 +66,7 @@ def show_listed(compared: Sequence[Compared]) -> Iterator[Markup]:
         for each in compared
     ]
     yield text("h2", "Replays of counterexamples")
-    yield table(("run", "about", "outcome", "expectation", "why"), rows, long=4)
+    yield table(("run", "on", "about", "outcome", "expectation", "why"), rows, long=5)
     for each in compared:
         yield element("h2", escape(each.listed.name), id=f"replay-{each.listed.name}")
         yield text("p", each.listed.about)

@@ -37,6 +37,7 @@ def show_replay(replayed: Replayed) -> dict[str, Any]:
             for one in replayed.plan.steps
         ],
         "offsets": [asdict(one) for one in replayed.offsets],
+        "evidence": [one.told for one in replayed.evidence],
         "audit": None if replayed.audit is None else document_of(replayed.audit),
     }
 
@@ -47,6 +48,7 @@ def show_listed(compared: Compared) -> dict[str, Any]:
     return {
         "name": one.name,
         "about": one.about,
+        "broker": one.broker,
         "model": f"{one.model.parent.name}/{one.model.name}",
         "model_property": compared.run.model_property,
         "constants": dict(one.constants),

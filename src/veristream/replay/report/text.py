@@ -10,7 +10,7 @@ from veristream.history.report.text import render_audit
 from veristream.history.verdicts import Judgement
 from veristream.replay.listed import Compared
 from veristream.replay.outcome import Outcome, Replayed, Reproduced, explain, outcome
-from veristream.replay.report.words import show_label, tell_offsets, tell_step
+from veristream.replay.report.words import show_label, tell_step
 from veristream.report.text import PLAIN, Look
 
 BELOW = " " * 6
@@ -24,8 +24,8 @@ def render_replay(replayed: Replayed, look: Look = PLAIN) -> str:
     painted = f"\x1b[{_COLOURS[word]}m{word}\x1b[0m" if look.colour else str(word)
     told = textwrap.fill(f"{word}: {explain(replayed.finding)}", look.width)
     blocks = ["\n".join(_steps(replayed, look))]
-    if replayed.offsets:
-        blocks.append("\n".join(tell_offsets(one) for one in replayed.offsets))
+    if replayed.evidence:
+        blocks.append("\n".join(textwrap.fill(one.told, look.width) for one in replayed.evidence))
     match replayed.finding:
         case Reproduced(Judgement() as judgement) if replayed.audit is not None:
             blocks.append(render_audit(replace(replayed.audit, judgements=(judgement,)), look))
@@ -60,7 +60,7 @@ def render_listed(compared: Sequence[Compared], look: Look = PLAIN) -> str:
     lines = ["replays"]
     for each in compared:
         lines += textwrap.wrap(
-            f"{each.listed.name}: {each.listed.about}",
+            f"{each.listed.name} ({each.listed.broker}): {each.listed.about}",
             look.width,
             initial_indent="  ",
             subsequent_indent="  ",
@@ -70,8 +70,8 @@ def render_listed(compared: Sequence[Compared], look: Look = PLAIN) -> str:
         if each.differences:
             told += f"; NOT AS EXPECTED: {'; '.join(each.differences)}"
         lines += textwrap.wrap(told, look.width, initial_indent=BELOW, subsequent_indent=BELOW)
-        lines += [
-            f"{BELOW}{tell_offsets(one)}" for one in each.replayed.offsets if one.last_stable < one.end
-        ]
+        for one in each.replayed.evidence:
+            if one.shows:
+                lines += textwrap.wrap(one.told, look.width, initial_indent=BELOW, subsequent_indent=BELOW)
     as_expected = sum(not each.differences for each in compared)
     return "\n".join([*lines, "", f"{as_expected} of {len(compared)} replays are as expected"])

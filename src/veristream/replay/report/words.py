@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veristream.replay.counterparts import Missing
-from veristream.replay.outcome import Offsets, Replayed
+from veristream.replay.outcome import Replayed
 from veristream.replay.plan import Planned
 
 
@@ -25,13 +25,3 @@ def tell_step(replayed: Replayed, step: Planned) -> str:
     if course.left is not None and course.left.step.number == step.number:
         return f"LEFT THE RUN: {course.left.instead}"
     return "not reached"
-
-
-def tell_offsets(offsets: Offsets) -> str:
-    """Says where readers of committed messages stop, and where the log ends."""
-    if offsets.last_stable < offsets.end:
-        return (
-            f"partition {offsets.partition}: the last stable offset stands at {offsets.last_stable},"
-            f" while the log ends at {offsets.end}"
-        )
-    return f"partition {offsets.partition}: committed up to the end of the log, {offsets.end}"

@@ -182,6 +182,21 @@ def test_a_confirmed_message_is_acknowledged_and_says_which_it_is(bench: Bench) 
     assert events[0].digest == digest(b"one")
 
 
+def test_a_message_that_is_sent_again_is_the_same_message(bench: Bench) -> None:
+    """Its name is for one publish; those that come later have names of their own."""
+    bench.channel.basic_publish("", "orders", b"one")
+    bench.channel.send_again(7, 3)
+    assert bench.channel.published == 1
+    bench.channel.basic_publish("", "orders", b"again")
+    bench.channel.basic_publish("", "orders", b"two")
+    assert bench.channel.published == 2
+    names = [each[3].headers["veristream-id"] for each in bench.pika.published]
+    assert names == ["vs:0:0", "vs:7:3", "vs:0:1"]
+    _, events = bench.read()
+    sent = [(each.process, each.producer, each.number) for each in events if each.outcome.name == "INVOKE"]
+    assert sent == [(0, 0, 0), (0, 7, 3), (0, 0, 1)]
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [

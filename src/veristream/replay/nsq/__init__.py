@@ -1,0 +1,1 @@
+"""Replays on NSQ."""

@@ -58,7 +58,7 @@ def test_there_are_six_models_and_spin_gets_each_by_hand() -> None:
 
 def test_a_model_without_promela_by_hand_is_exported() -> None:
     exported = replace(SMALLEST, by_hand=None).promela()
-    assert exported.startswith("/* System */\nbyte at_System;\n")
+    assert exported.startswith("/* System */\nbit at_System;\n")
 
 
 def test_the_chosen_properties_are_those_that_peers_check() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from veristream.errors import ModelError, suggest
+from veristream.recording.settings import split_settings
 
 PARTS: Final = ("broker", "topic", "producer", "consumer", "feature")
 """What a setting may belong to; a feature is one of the cluster, such as transaction.version."""
@@ -29,14 +29,4 @@ class Settings:
 
 def read_settings(flat: Mapping[str, str]) -> Settings:
     """Reads settings with names such as `producer.acks`; raises ModelError for other names."""
-    parts: dict[str, dict[str, str]] = {part: {} for part in PARTS}
-    for name, value in flat.items():
-        part, dot, key = name.partition(".")
-        if part not in parts or not dot or not key:
-            known = ", ".join(f"{each}.KEY" for each in PARTS)
-            raise ModelError(
-                f"`{name}` belongs to nothing that is recorded",
-                hint=suggest(part, PARTS, f"write {known}; for example producer.acks=1"),
-            )
-        parts[part][key] = value
-    return Settings(**parts)
+    return Settings(**split_settings(flat, PARTS, "nothing that is recorded", "producer.acks=1"))

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 import pika
 
 from veristream.errors import ModelError, suggest
+from veristream.recording.settings import split_settings
 
 Kind = Literal["classic", "quorum", "mirrored"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -81,16 +82,7 @@ class Settings:
 
 def read_settings(flat: Mapping[str, str]) -> Settings:
     """Reads settings with names such as `client.prefetch`; raises ModelError for others."""
-    parts: dict[str, dict[str, str]] = {part: {} for part in PARTS}
-    for name, value in flat.items():
-        part, dot, key = name.partition(".")
-        if part not in parts or not dot or not key:
-            known = ", ".join(f"{each}.KEY" for each in PARTS)
-            raise ModelError(
-                f"`{name}` belongs to nothing that is recorded",
-                hint=suggest(part, PARTS, f"write {known}; for example client.prefetch=1"),
-            )
-        parts[part][key] = value
+    parts = split_settings(flat, PARTS, "nothing that is recorded", "client.prefetch=1")
     kind = read_kind(parts["queue"].pop("kind", "classic"))
     return Settings(kind, _read_clients(parts["client"]), parts["broker"], parts["queue"], parts["policy"])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from veristream.errors import ModelError, suggest
+from veristream.recording.settings import split_settings
 
 PARTS: Final = ("nsqd", "nsqlookupd", "client")
 CHANNELS_FIRST: Final = "channels-first"
@@ -23,16 +24,7 @@ class Settings:
 
 def read_settings(flat: Mapping[str, str]) -> Settings:
     """Reads settings with names such as `nsqlookupd.tombstone-lifetime`; raises ModelError for others."""
-    parts: dict[str, dict[str, str]] = {part: {} for part in PARTS}
-    for name, value in flat.items():
-        part, dot, key = name.partition(".")
-        if part not in parts or not dot or not key:
-            known = ", ".join(f"{each}.KEY" for each in PARTS)
-            raise ModelError(
-                f"`{name}` belongs to nothing of NSQ",
-                hint=suggest(part, PARTS, f"write {known}; for example nsqd.msg-timeout=1s"),
-            )
-        parts[part][key] = value
+    parts = split_settings(flat, PARTS, "nothing of NSQ", "nsqd.msg-timeout=1s")
     for key, value in parts["client"].items():
         if key != CHANNELS_FIRST:
             raise ModelError(

@@ -68,6 +68,7 @@ def test_the_history_is_whole(bench: ModuleType, history: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_the_plain_checker_finds_what_is_planted(bench: ModuleType, history: Path) -> None:
     oracle = pytest.importorskip("veristream.history.oracle.judge", reason="the plain checker is not there")
     plan = bench.make_plan(EVENTS, EACH)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import pack
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tests.unit.brokers.test_steering import Notes
 from veristream.brokers.proxy.kafka import Key
@@ -96,6 +98,25 @@ def test_an_answer_that_comes_later_waits_until_its_client_may_hear_it() -> None
     assert (answered.is_set(), wire.epoch("P(0)")) == (False, None)
     wire.let_hear("P(0)")
     assert (answered.is_set(), wire.epoch("P(0)"), wire.epoch("P(1)")) == (True, 7, None)
+
+
+def test_an_epoch_is_awaited_while_the_client_asks_again_for_it() -> None:
+    steering = Steering()
+    wire, line = KafkaWire(steering, Asked({})), Line(steering, "b", 0)
+    line.ask(1)
+    line.answer(1, 0, 0)
+    assert wire.epoch("P(0)", PATIENCE_S) == 0
+    line.ask(2)
+    line.answer(2, KafkaError.CONCURRENT_TRANSACTIONS, -1)
+    assert wire.epoch("P(0)", AT_ONCE_S) == 0
+    with ThreadPoolExecutor(1) as executor:
+        waiting = executor.submit(wire.epoch, "P(0)", PATIENCE_S)
+        line.ask(3)
+        line.answer(3, 0, 1)
+        assert waiting.result() == 1
+    line.ask(4)
+    line.answer(4, KafkaError.INVALID_PRODUCER_EPOCH, -1)
+    assert wire.epoch("P(0)", PATIENCE_S) == 1, "nobody asks again after that"
 
 
 def test_no_answer_is_awaited_from_a_broker_that_is_gone() -> None:

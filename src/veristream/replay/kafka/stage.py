@@ -98,7 +98,7 @@ class KafkaStage:
         """Waits until the call that the process began ends."""
         self.wire.let_hear(process)
         answer = self.clients[process].wait_returned(self.seconds)
-        return None if answer is None else replace(answer, epoch=self.wire.epoch(process))
+        return None if answer is None else replace(answer, epoch=self.wire.epoch(process, self.seconds))
 
     def do(self, what: str, process: str, arguments: Sequence[str]) -> str:
         """Reads all partitions, waits for something, or lets something happen to a client or a broker."""

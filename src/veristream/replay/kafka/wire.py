@@ -10,6 +10,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
+from veristream.brokers.proxy.header import Header
 from veristream.brokers.proxy.kafka import Key
 from veristream.brokers.proxy.script import Match, Rule
 from veristream.brokers.proxy.steering import Seen, Steering, WaitedTooLong
@@ -28,6 +29,16 @@ MARKERS_MAX: Final = 8
 """How many markers to each partition are held; a coordinator sends one again that is not answered."""
 
 POLL_S: Final = 0.02
+_WILL_PASS: Final = frozenset(
+    (
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+    )
+)
+"""Errors after which a client asks for its producer id again by itself."""
+
 TAKEN_S: Final = 0.3
 """How long a broker may take to read what has reached it; nobody can see when it has."""
 
@@ -106,13 +117,19 @@ class KafkaWire(Wire):
         for client, answers in self._answers.items():
             self._answers[client] = [each for each in answers if each not in gone]
 
-    def epoch(self, client: str) -> int | None:
-        """Returns the newest epoch that the client was given, by what passed."""
-        for each in reversed(self.steering.passed):
-            header = each.header
-            if header is not None and header.given is not None and header.request.client == client:
-                return header.given[1]
-        return None
+    def epoch(self, client: str, seconds: float = 0.0) -> int | None:
+        """Returns the newest epoch that the client was given, by what passed.
+
+        Waits for so long while the client asks again for another one, after an error that passes.
+        """
+        deadline_s = time.monotonic() + seconds
+        while True:
+            headers = (each.header for each in self.steering.passed if each.direction == "to client")
+            mine = [each for each in headers if each is not None and _is_about_epoch(each, client)]
+            if not mine or _WILL_PASS.isdisjoint(mine[-1].errors or ()) or time.monotonic() > deadline_s:
+                given = (each.given for each in reversed(mine) if not any(each.errors or ()))
+                return next((each[1] for each in given if each is not None), None)
+            time.sleep(POLL_S)
 
     def lose(self, node: str) -> list[int]:
         """Forgets the requests that wait in front of a broker which is gone; clients will ask again."""
@@ -193,6 +210,12 @@ class KafkaWire(Wire):
                 return _answer(passed, seen)
             nth += 1
         return None
+
+
+def _is_about_epoch(answer: Header, client: str) -> bool:
+    """Whether an answer gives the client an epoch, or refuses one."""
+    is_asked_for = answer.request.key == Key.INIT_PRODUCER_ID
+    return answer.request.client == client and (is_asked_for or answer.given is not None)
 
 
 def _answer_to(title: str) -> str:

@@ -80,6 +80,13 @@ def test_a_party_that_left_keeps_its_last_key_and_one_that_returns_has_the_new_o
     assert [history.has_joined(name) for name in ("s0", "s1", "s2", "s4")] == [True, True, False, True]
 
 
+def test_the_storage_parties_are_the_same_since_their_last_change() -> None:
+    only_validators = replaced(SECOND, "v0", member("v9"))
+    history = Memberships(FOUNDING, [(10, SECOND), (20, only_validators), (30, ROTATED)])
+    assert [history.storage_since(height) for height in (0, 9, 10, 20, 29, 30)] == [0, 0, 10, 10, 10, 30]
+    assert (history.storage_since(), Memberships(FOUNDING).storage_since()) == (30, 0)
+
+
 def test_a_topic_that_is_not_validated_stays_until_its_party_leaves() -> None:
     topics = [f"topic-{number}" for number in range(60)]
     before, after = Memberships(FOUNDING), Memberships(FOUNDING, [(10, SECOND)])

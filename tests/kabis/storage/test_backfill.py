@@ -115,8 +115,8 @@ class Joining:
         self.party.see(chain.ledger.height)
         self.donors, self.progress = list(donors), Progress()
 
-    def run(self, timeout_s: float = 30.0) -> None:
-        """Runs the backfill until it ends."""
+    def run(self, timeout_s: float = 30.0, *later: Callable[[], None]) -> None:
+        """Runs the backfill until it ends, and once more after each of what happens later."""
 
         async def work() -> None:
             log = self.party.log
@@ -129,6 +129,9 @@ class Joining:
             try:
                 async with asyncio.timeout(timeout_s):
                     await filling.run()
+                    for happen in later:
+                        happen()
+                        await filling.run()
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -232,11 +235,76 @@ def test_what_was_released_or_skipped_is_not_copied() -> None:
     assert (joining.progress, donor.asked) == (Progress(0, 5, 0), 5)
 
 
-def test_a_party_that_was_there_from_the_beginning_copies_nothing() -> None:
-    donor = Donor("s2", honest)
-    joining = Joining(changed_chain(), [donor], "s1")
-    joining.run()
-    assert (joining.progress, donor.asked) == (Progress(), 0)
+def test_a_party_copies_what_it_lacks_once_another_has_left() -> None:
+    """It was down, so F + 1 others gave the receipts of three batches; one of them is not in force now."""
+    chain, donor = Changing(), Donor("s2", honest)
+    chain.block(chain.act("admin", SetTopic("orders", 2, validated=True)))
+    staying = Joining(chain, [donor], "s1")
+    for batch in (*ALICE[:2], *ALICE[3:], BOB[0]):
+        staying.party.core.copy(batch.signed.header, batch.digest(), batch.encode())
+    staying.party.log.sync()
+    chain.block(*map(submitted, (*ALICE, *BOB)))
+    chain.set_members(JOINED, 6)
+    staying.party.see(chain.ledger.height)
+    with pytest.raises(TimeoutError):
+        staying.run(0.05)
+    assert (staying.progress, donor.asked) == (Progress(), 0), "nobody has left yet"
+    assert staying.progress.count_missing(staying.party.gate.view.memberships) == 1, "somebody will"
+    staying.party.see(6)
+    staying.run()
+    assert sorted(staying.kept()) == sorted(EVERY.values())
+    assert (staying.progress, donor.asked) == (Progress(missing=0, copied=3, refused=0), 3)
+    assert staying.progress.count_missing(staying.party.gate.view.memberships) == 0
+
+
+def test_a_party_copies_nothing_while_the_storage_parties_stay() -> None:
+    donor, chain = Donor("s2", honest), Changing()
+    chain.block(chain.act("admin", SetTopic("orders", 2, validated=True)))
+    chain.block(*map(submitted, ALICE))
+    chain.set_members(replaced(FOUNDING, "v0", member("v4")), 5)
+    chain.grow(6)
+    staying = Joining(chain, [donor], "s1")
+    with pytest.raises(TimeoutError):
+        staying.run(0.05)
+    assert (staying.progress, donor.asked) == (Progress(), 0)
+    assert staying.progress.count_missing(staying.party.gate.view.memberships) == 0
+
+
+def test_what_a_party_has_let_go_for_its_size_is_not_copied_again() -> None:
+    chain, donor = changed_chain(), Donor("s2", honest)
+    staying = Joining(chain, [donor], "s1")
+    core = staying.party.core
+    for batch in (*ALICE[:3], *ALICE[4:]):
+        core.copy(batch.signed.header, batch.digest(), batch.encode())
+    staying.party.log.sync()
+    core.raise_low_water(StreamName("orders", 0, "alice", 0), 4)
+    core._forget_released()
+    staying.run()
+    assert staying.progress == Progress(missing=0, copied=4, refused=0)
+    assert donor.asked == 4, "one of alice and three of bob"
+
+
+def test_a_party_looks_again_after_every_change() -> None:
+    chain, donor = changed_chain(), Donor("s1", honest)
+    joining = Joining(chain, [donor])
+    late = batches(4, "bob", 1)[3]
+    missing: list[int] = []
+
+    def change_again() -> None:
+        height, view = chain.ledger.height, joining.party.gate.view
+        chain.block(submitted(late, ("s1", "s2")))
+        chain.set_members(replaced(JOINED, "s2", member("s5")), height + 5)
+        chain.grow(height + 5)
+        for number in range(height + 1, height + 6):
+            view.take(chain.certified_block(number))
+        missing.append(joining.progress.count_missing(view.memberships))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EVERY, late.digest(), late.encode())
+        joining.run(30.0, change_again)
+        assert sorted(joining.kept()) == sorted(EVERY.values())
+    assert missing == [1], "it knows that it has to look"
+    assert (joining.progress, donor.asked) == (Progress(missing=0, copied=10, refused=0), 10)
 
 
 def test_a_party_waits_until_it_is_a_member() -> None:

@@ -20,7 +20,7 @@ from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.storage.admission import BehindError, Gate, StorageRefusedError
 from veristream.kabis.storage.chain import ChainView
 from veristream.kabis.storage.core import StorageCore
-from veristream.kabis.storage.messages import Standing, Status
+from veristream.kabis.storage.messages import Operation, Standing, Status
 from veristream.kabis.storage.party import Directory, StorageParty
 from veristream.kabis.storage.saved_view import load_view, save_view
 from veristream.kabis.storage.seat import Seat
@@ -220,6 +220,32 @@ def test_a_status_says_who_is_no_member_and_what_is_missing() -> None:
     writer.u8(0)
     with pytest.raises(DecodeError, match="no progress"):
         Status.decode(writer.to_bytes())
+
+
+def test_a_status_is_about_the_chain_as_it_is_now() -> None:
+    """Whoever asks right after a change learns that the party has yet to look what it lacks."""
+    party = Party(changing(WITHOUT_S0), "s1", [key_of("s1")])
+    party.see(2)
+
+    async def ask() -> Status:
+        serving = StorageParty(party.core, party.log, 0.001)  # type: ignore[arg-type]
+        party.log.recovery = _Recovery()  # type: ignore[attr-defined]
+        serving.progress.complete = 0
+        view = party.gate.view
+
+        async def follow() -> None:
+            await asyncio.sleep(0)
+            view.take(party.chain.certified_block(3))
+            await view.rest(0.0)
+
+        following = asyncio.create_task(follow())
+        peer = Peer(Role.ADMIN, "admin", key_of("admin").public)
+        answer = await serving.answer(peer, bytes((Operation.STATUS,)))
+        await following
+        assert isinstance(answer, bytes)
+        return Status.decode(answer[1:])
+
+    assert asyncio.run(ask()).missing == 1
 
 
 class _Recovery:

@@ -49,7 +49,7 @@ def read_storage(party: StorageParty, view: ChainView, server: Server, folder: P
         Metric("kabis_records_lost", said.lost_count, "Records lost to damage."),
         Metric("kabis_records_undurable", said.end - said.durable, "Records that are not yet flushed."),
         Metric("kabis_log_bytes", said.size_bytes, "Size of the log."),
-        Metric("kabis_batches_missing", said.missing, "Batches to copy from before the party joined."),
+        Metric("kabis_batches_missing", said.missing, "Batches to copy from before the members changed."),
         Metric("kabis_batches_copied", party.progress.copied, "Batches copied from other parties."),
         Metric("kabis_copies_refused", party.progress.refused, "Wrong batches that others returned."),
         *_connections(server),

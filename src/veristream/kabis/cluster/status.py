@@ -46,8 +46,8 @@ class PartyStatus:
     For a validator, `height` is its last block and `lag` the number of blocks that it lacks. For a storage
     party, `records` is the number of records in its log, `lost` the number of records lost to damage, and
     `torn_bytes` the number of bytes cut off its log at the start; `missing` is how many batches it still
-    copies that were admitted before it joined. `restarts` counts what a supervisor did
-    since somebody started the party, and `ended` says why it ended last. The party is in force from the
+    copies that were admitted before the members changed. `restarts` counts what a supervisor did since
+    somebody started the party, and `ended` says why it ended last. The party is in force from the
     height `begin` on, and no longer from `end` on; `membership` says whether it is now.
     """
 

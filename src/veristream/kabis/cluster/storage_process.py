@@ -212,9 +212,9 @@ def _donors(seat: Seat, others: StorageParties) -> list[Storage]:
 
 
 async def _join(work: Backfill) -> None:
-    """Copies what the party lacks, if it has joined; the party serves as well as it can meanwhile."""
-    await work.run()
-    await asyncio.Event().wait()  # the party runs on
+    """Copies what the party lacks after each change; it serves as well as it can meanwhile."""
+    while True:
+        await work.run()
 
 
 async def _answer(

@@ -207,6 +207,19 @@ class Memberships:
         keys = {party.public for party in named if party is not None}
         return named[0] is None or len(keys) > 1
 
+    def storage_since(self, height: int | None = None) -> int:
+        """Returns since when the storage parties of a height are the same, with their keys.
+
+        Without a height, of the members that were ordered last. Founding ones are there since height 0.
+        """
+        parties = [{(party.name, party.public) for party in members.storage} for members in self._all]
+        differ = (
+            begin
+            for begin, before, after in zip(self._begun, parties, parties[1:], strict=False)
+            if before != after and (height is None or begin <= height)
+        )
+        return max(differ, default=0)
+
     def party_of(self, topic: str) -> str:
         """Returns the storage party of a topic that is not validated, the same for everybody."""
         turn, name = murmur2(topic.encode("utf-8")), ""

@@ -1,5 +1,7 @@
-"""A storage party that joins copies what was admitted before, as far as it is kept, from the others.
+"""After a change of the storage parties, each copies what was admitted before and it lacks from the others.
 
+A party that joins lacks everything that is kept. One that was there may have been down, and lack a batch of
+which only F + 1 parties gave receipts; one of these has left now, so fewer than F + 1 in force may have it.
 It knows the digests of the admitted batches from the chain, so it accepts nothing else, whoever returns it.
 A party that is silent, lies or lacks a batch only costs time: others are asked. What was copied is in the
 log, so a restarted party goes on where it was. Whatever it copies was admitted long ago and has receipts of
@@ -11,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Storage
@@ -20,6 +22,7 @@ from veristream.kabis.protocol.batch import BatchError, PackedBatch
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.members import Memberships
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.storage.chain import ChainView
 from veristream.kabis.storage.commit import Committer
@@ -47,12 +50,19 @@ class WrongCopyError(Exception):
 class Progress:
     """How many batches were copied, how many are missing, and how many wrong answers others gave.
 
-    `missing` counts one too many until everything was looked at once.
+    `missing` counts one too many until everything was looked at once. All is there that was admitted before
+    the storage parties changed at the height `complete`; None if the party does not copy.
     """
 
     missing: int = 0
     copied: int = 0
     refused: int = 0
+    complete: int | None = field(default=None, compare=False)
+
+    def count_missing(self, memberships: Memberships) -> int:
+        """Returns `missing`, or one if the storage parties changed, or will, since all was looked at."""
+        is_due = self.complete is not None and memberships.storage_since() > self.complete
+        return self.missing or int(is_due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Backfill:
         progress: Progress,
         verify: Verify = verify_signature,
     ) -> None:
-        progress.missing = int(view.memberships.has_joined(core.seat.name))
+        progress.missing, progress.complete = int(view.memberships.has_joined(core.seat.name)), 0
         self.progress = progress
         self._core, self._view, self._committer = core, view, committer
         self._donors, self._verify = donors, verify
@@ -84,11 +94,13 @@ class Backfill:
         self._next_s = self._tell_s = 0.0
 
     async def run(self) -> None:
-        """Waits until the party has joined, then copies what it lacks; returns once it lacks nothing."""
-        while not self._is_member():
+        """Waits for a change of the storage parties, and copies what the party lacks from before.
+
+        It waits until the party is a member afterwards, and returns once it lacks nothing. The next call
+        waits for the next change. A restarted party looks again whether it has everything.
+        """
+        while not (since := self._find_change()):
             await asyncio.sleep(RETRY_S)
-        if not self._view.memberships.has_joined(self._core.seat.name):
-            return
         self.progress.missing = 1
         until, height = dict(self._view.places()), self._view.height
         wait_s, patience_s = RETRY_S, PATIENCE_S
@@ -100,12 +112,18 @@ class Backfill:
             _LOGGER.warning("%d batches cannot be copied now: no party returns them", self.progress.missing)
             await asyncio.sleep(wait_s)
             wait_s, patience_s = min(2 * wait_s, RETRY_S_MAX), min(2 * patience_s, RETRY_S_MAX)
+        self.progress.complete = since
         _LOGGER.info(
             "has all batches up to block %d that are kept; %d were copied", height, self.progress.copied
         )
 
-    def _is_member(self) -> bool:
-        return self._view.is_current and self._core.seat.standing is Standing.MEMBER
+    def _find_change(self) -> int:
+        """Returns the height of a change before which the party may lack batches, or 0."""
+        seat = self._core.seat
+        if not self._view.is_current or seat.standing is not Standing.MEMBER:
+            return 0
+        since = self._view.memberships.storage_since(seat.next_height)
+        return since if since > (self.progress.complete or 0) else 0
 
     def _find_missing(self, until: dict[tuple[str, int], int]) -> Iterator[Wanted | None]:
         """Yields the batches that are missing, each partition's in their order, and None for others."""
@@ -114,7 +132,10 @@ class Backfill:
             while (found := self._view.admitted_from(place, index)) is not None and found[0] <= end:
                 index, stream, first_sequence, digest = found
                 each = Wanted(stream, first_sequence, digest)
-                yield None if self._core.has(each.digest) or self._view.is_skipped(each.digest) else each
+                yield each if self._lacks(each) and not self._view.is_skipped(each.digest) else None
+
+    def _lacks(self, wanted: Wanted) -> bool:
+        return self._core.lacks(wanted.stream, wanted.first_sequence, wanted.digest)
 
     async def _count_missing(self, until: dict[tuple[str, int], int]) -> int:
         missing = 0
@@ -201,7 +222,7 @@ class Backfill:
         await asyncio.sleep(max(0.0, self._next_s - now_s - PATIENCE_S / AT_ONCE))
 
     async def _store(self, wanted: Wanted, data: bytes) -> None:
-        if self._view.marks.get(wanted.stream, 0) > wanted.first_sequence or self._core.has(wanted.digest):
+        if self._view.marks.get(wanted.stream, 0) > wanted.first_sequence or not self._lacks(wanted):
             return  # it was released meanwhile, or its producer was faster
         try:
             header = PackedBatch.decode(data).signed.header

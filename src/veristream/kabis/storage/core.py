@@ -160,9 +160,9 @@ class StorageCore:
             self.settle()  # so that two batches with this number, neither admitted, do not hide it
         return self._append(header, digest, data)
 
-    def has(self, digest: bytes) -> bool:
-        """Whether it has the batch whose header has this digest."""
-        return digest in self._digests
+    def lacks(self, stream: StreamName, first: int, digest: bytes) -> bool:
+        """Whether it lacks the batch with this digest, and has not let it go for its age or size."""
+        return digest not in self._digests and self._streams.get(stream, Ranges()).low_water <= first
 
     def _append(self, header: BatchHeader, digest: bytes, data: Octets) -> int:
         entry = BatchEntry(self._partition_of(header).end, data)

@@ -135,7 +135,7 @@ class Status(Coded, kind="storage-status"):
 
     @property
     def missing(self) -> int:
-        """How many batches that were admitted before it joined the party still has to copy."""
+        """How many batches from before the storage parties changed the party still has to copy."""
         return self.progress[0]
 
     @property

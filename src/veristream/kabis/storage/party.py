@@ -35,6 +35,7 @@ from veristream.kabis.storage.messages import (
     FetchRange,
     Operation,
     RaiseLowWater,
+    Standing,
     Status,
     decode_digest,
     found,
@@ -50,6 +51,8 @@ _LOGGER = logging.getLogger(__name__)
 FETCH_BYTES_MAX = 4 << 20
 WAIT_MS_MAX = 30_000
 GRACE_S = 2.0
+STATUS_S = 1.0
+"""How long a status may wait for the chain to be read, so that it knows of every change of the members."""
 """How long a request may wait for the chain to be read again."""
 
 Written = TypeVar("Written")
@@ -233,6 +236,9 @@ class StorageParty:
                 self.core.raise_low_water(request.name, request.low_water)
                 await self.committer.wait_for(self._log.end - 1)
                 return found(b"")
+            case Operation.STATUS if self.core.gate is not None and self.progress.complete is not None:
+                await self.core.gate.view.look_again(STATUS_S)
+                return reply(self.status())
             case _:
                 return await self._retry(lambda: self._look_up(peer, operation, body))
 
@@ -314,7 +320,8 @@ class StorageParty:
         """Returns the state of the party."""
         log, torn = self._log, self._log.recovery.torn
         torn_bytes = torn.bytes_cut if torn else 0
-        lost, missing = self.core.lost_count, self.progress.missing
-        standing = self.core.seat.standing
-        progress = (missing, standing)
+        lost, seat = self.core.lost_count, self.core.seat
+        progress = (self.progress.missing, seat.standing)
+        if seat.standing in (Standing.MEMBER, Standing.COMING):
+            progress = (self.progress.count_missing(seat.memberships), seat.standing)
         return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, lost, progress)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.kabis.kills.changes import MARGINS_BLOCKS, Change
 from veristream.kabis.client.known_members import KnownMembers
 from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.operations.membership import is_copied
 from veristream.kabis.protocol.members import MemberRole, Party
 
 LAST_WORDS_BYTES = 2000
@@ -26,6 +27,7 @@ class Ordering:
     """A change that the admin has ordered. A command that is killed, or fails, is followed by another.
 
     After one that did not succeed, `member list` says whether the change is in force, and completes it.
+    It is complete once all storage parties in force say that they have what was admitted before.
     """
 
     cluster: Cluster
@@ -73,7 +75,7 @@ class Ordering:
             return False
         in_force = self._is_in_force()
         if in_force and code == 0 and not {*self.change.leaving} & self.cluster.find().keys():
-            return True
+            return is_copied(self.cluster, self.cluster.folder.members())
         if self._lists and not in_force:
             self._lists = False
             self._order()

@@ -8,6 +8,7 @@ process of the test, and carries on where it was.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -28,7 +29,7 @@ from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
-from veristream.kabis.cluster.restarts import Policy
+from veristream.kabis.cluster.restarts import Policy, is_held
 from veristream.kabis.operations.supervisor import Supervisor
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
@@ -283,10 +284,13 @@ class Trial:
             raise FoundProblemsError(problems)
 
     def _has_left(self, name: str) -> bool:
-        """Whether a party that ended leaves in this round: it was stopped, or says that it has left."""
-        ended = self.cluster.running[name]
-        words = processes.last_words(self.cluster.folder_of(name))[0]
-        return name in self._leaving and (ended.exit_code == 0 or LEFT in words)
+        """Whether a party that ended leaves in this round: it was stopped, or says that it has left.
+
+        A party that is stopped before it has begun ends by the signal itself.
+        """
+        ended, folder = self.cluster.running[name], self.cluster.folder_of(name)
+        was_stopped = ended.exit_code == 0 or (ended.exit_code == -signal.SIGTERM and is_held(folder))
+        return name in self._leaving and (was_stopped or LEFT in processes.last_words(folder)[0])
 
     # Looking.
 

@@ -49,6 +49,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_out_of_order(tmp_path: Path, se
         ledger = check_files(trial.cluster.folder)
         assert (count_pruned(trial.cluster.folder) > 0) is shape.prunes or count < ROUNDS_PER_CLUSTER
         trial.start(trial.members.parties)
+        trial.wait_for_validators(ledger.height)
         trial.check_from_beginning([ledger.partition(TOPIC, each).next_index for each in range(PARTITIONS)])
     tell(trial, seed, rounds, time.monotonic() - began_s)
 

@@ -8,12 +8,13 @@ process of the test, and carries on where it was.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.kabis.kills.notes import Notes, NotesReader, Place
 from tests.kabis.kills.oracle import Delivered, find_problems
 from tests.kabis.kills.plan import COMMAND, Kind, Round, Shape
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
+from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.cluster import processes
@@ -30,9 +32,11 @@ from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cluster.restarts import Policy, is_held
+from veristream.kabis.cluster.status import ask_validator
 from veristream.kabis.operations.supervisor import Supervisor
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
+from veristream.kabis.wire.handshake import Role
 
 ROOT = Path(__file__).parents[3]
 PRODUCERS = ("anna", "bert", "cleo")
@@ -300,6 +304,24 @@ class Trial:
         wanted = {place for places in acknowledged.values() for place in places.values()}
         self.delivered += pull_all(self.consumer, wanted - places_of(self.delivered), patience_s)
         self._require(acknowledged, self.delivered)
+
+    def wait_for_validators(self, height: int) -> None:
+        """Waits until every validator in force has this block; one that is far behind takes a snapshot."""
+        members = self.cluster.folder.members().in_force
+        identity = Access(self.cluster.folder).identity(ADMIN, Role.ADMIN)
+        behind = {party.name: party for party in members.validators}
+
+        def is_done() -> bool:
+            self._require_alive()
+            self._supervise()
+            for name, party in list(behind.items()):
+                with suppress(*FAILURES):
+                    if asyncio.run(ask_validator(identity, party))[0].height >= height:
+                        del behind[name]
+            return not behind
+
+        if not wait_until(is_done, PATIENCE_S):
+            raise FoundProblemsError([f"not at block {height}: {[*behind]}"])
 
     def check_from_beginning(self, ends: Sequence[int]) -> None:
         """A consumer that knows nothing gets the history that another lived through, up to the ends."""

@@ -32,7 +32,7 @@ from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cluster.restarts import Policy, is_held
-from veristream.kabis.cluster.status import ask_validator
+from veristream.kabis.cluster.status import ask_validator, read_status
 from veristream.kabis.operations.supervisor import Supervisor
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
@@ -267,7 +267,17 @@ class Trial:
             return all(max(told[name].acknowledged, default=-1) > number for name, number in last.items())
 
         if not wait_until(is_done, PATIENCE_S):
-            raise FoundProblemsError([f"no progress for {PATIENCE_S} s; {self.cluster.ended()}"])
+            ended, waiting = self.cluster.ended(), self._who_waits(last)
+            raise FoundProblemsError([f"no progress for {PATIENCE_S} s; {ended}; {waiting}"])
+
+    def _who_waits(self, last: Mapping[str, int]) -> str:
+        """Says who waits for an event after its last one, and how far each party is."""
+        told = self.told()
+        waiting = [name for name, each in last.items() if max(told[name].acknowledged, default=-1) <= each]
+        parties = read_status(self.cluster.folder).parties
+        heights = {each.name: each.height for each in parties if each.role == "validator"}
+        silent = [each.name for each in parties if not each.answers]
+        return f"waiting: {waiting}, silent: {silent}, heights: {heights}"
 
     def _require_alive(self) -> None:
         gone = [name for name, process in self.running.items() if process.poll() is not None]

@@ -51,7 +51,7 @@ _LOGGER = logging.getLogger(__name__)
 FETCH_BYTES_MAX = 4 << 20
 WAIT_MS_MAX = 30_000
 GRACE_S = 2.0
-STATUS_S = 1.0
+STATUS_S = 0.5
 """How long a status may wait for the chain to be read, so that it knows of every change of the members."""
 """How long a request may wait for the chain to be read again."""
 

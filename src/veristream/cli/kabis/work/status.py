@@ -44,7 +44,7 @@ def render(status: ClusterStatus) -> str:
         if party.torn_bytes:
             lines.append(f"{party.name} cut {party.torn_bytes} torn bytes off its log when it started")
         if party.missing:
-            lines.append(f"{party.name} still copies batches from before the members changed: {party.missing}")
+            lines.append(f"{party.name} still copies batches from before a change: {party.missing}")
         if party.lost:
             lines.append(f"{party.name} lost {party.lost} records to damage on its disk")
     lines += [

@@ -25,7 +25,7 @@ from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Re
 from veristream.languages.registry import Constants, find_language
 from veristream.search.limits import Limits, Order, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
-from veristream.source import NOWHERE, Source, read_source
+from veristream.source import NOWHERE, Source, Span, read_source
 from veristream.verdict import Result, Trace, word
 
 if TYPE_CHECKING:
@@ -118,6 +118,53 @@ def check(
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
     return _check(_engine(spark), networks, properties, fairness, limits, report)
+
+
+def check_specification(
+    path: str | Path,
+    properties: Sequence[str] = (),
+    *,
+    config: str | Path | None = None,
+    constants: Constants | None = None,
+    limits: Limits | None = None,
+    report: Report = silent,
+) -> tuple[Result, ...]:
+    """Returns the results for the named properties of a specification in TLA+, or for all that its
+    configuration names; without `config`, that is the file of the same name that ends in .cfg.
+
+    `constants` override what the configuration says. Raises ModelError.
+    """
+    from veristream.languages.tla.read.config import Config, read_config
+    from veristream.languages.tla.specification import load_specification
+    from veristream.languages.tla.system import TlaSystem
+    from veristream.search.direct.explore import check_system, kinds_of
+
+    path = Path(path)
+    source = _read(path)
+    beside = path.with_suffix(".cfg")
+    chosen = Path(config) if config is not None else beside if beside.is_file() else None
+    read = Config() if chosen is None else read_config(_read(chosen, "a configuration"))
+    with deep_recursion():
+        system = TlaSystem(load_specification(source, read, path.parent, constants or {}))
+        known = list(kinds_of(system))
+        names = find_named(properties, known, Span(source, 0, 0)) if properties else known
+        return check_system(system, names, limits or Limits(), report)
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Lets recursive definitions go deep, and says so if they do not end."""
+    import sys
+
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 20_000))
+    try:
+        yield
+    except RecursionError as error:
+        hint = "a recursive definition does not end, or goes too deep"
+        raise ModelError("the specification is nested too deeply", hint=hint) from error
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _check_limits(

@@ -30,6 +30,7 @@ PLANTED = {
     "llvmlite has its owners": ("search/planted_llvmlite.py", "llvmlite"),
     "numba has its owners": ("report/planted_numba.py", "numba"),
     "lark has its owners": ("languages/csp/lower/planted_lark.py", "lark"),
+    "tree-sitter has its owners": ("languages/csp/read/planted_tree_sitter.py", "tree_sitter"),
     "typer has its owners": ("report/planted_typer.py", "typer"),
     "rich has its owners": ("report/planted_rich.py", "rich.console"),
     "pyspark has its owners": ("cli/planted_pyspark.py", "pyspark.sql"),

@@ -55,10 +55,22 @@ FairnessOption = Annotated[
 ]
 
 
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="For a specification in TLA+: its configuration; by default the file of the same name that"
+        " ends in .cfg.",
+    ),
+]
+
+
 def check(
     model: ModelPath,
     properties: PropertyOptions = None,
     queries: QueriesOption = None,
+    config: ConfigOption = None,
     define: ConstantOptions = None,
     fairness: FairnessOption = None,
     engine: EngineOption = Engine.AUTO,
@@ -93,6 +105,7 @@ def check(
     veristream check queue.net -p no_loss -p in_order   check two of them
     veristream check queue.net -D CAPACITY=3            override a constant
     veristream check gate.xml --queries more.q          check the queries of another file
+    veristream check Paxos.tla --config Small.cfg       check what another configuration says
     veristream check queue.net --fairness weak-process  assume that no process is ignored forever
     veristream check queue.net --engine spark --master local[2]
     veristream check queue.net --html queue.html        write a page with the traces drawn
@@ -107,4 +120,4 @@ def check(
     bounds = (workers, max_states, max_seconds, max_memory_mib)
     limits = Limits(*bounds, symmetry, reduction, shortest, order=order, hash_bits=hash_compact)
     asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
-    run_check(Asked(*asked, full_trace, as_json, html_page, queries))
+    run_check(Asked(*asked, full_trace, as_json, html_page, queries, config))

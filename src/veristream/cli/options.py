@@ -11,7 +11,8 @@ from veristream.cli.choices import Engine, ExchangeChoice
 from veristream.search.limits import HASH_BITS_MAX, HASH_BITS_MIN, WORKERS_MAX, Order
 
 ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="The model: a .csp, .net, .py, .ta, .xml or .xta file.")
+    Path,
+    typer.Argument(metavar="MODEL", help="The model: a .csp, .net, .py, .ta, .tla, .xml or .xta file."),
 ]
 ConstantOptions = Annotated[
     list[str] | None,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from veristream.errors import ModelError
 from veristream.ir.network import Network
-from veristream.source import Source
+from veristream.source import Source, Span
 
 Constants = Mapping[str, int]
 
@@ -72,11 +72,22 @@ def _ask_timed(source: Source, constants: Constants, queries: Source) -> tuple[N
 
 
 _XTA = Language("a model ends with the system line: `system Process;`", _read_timed, _ask_timed)
+
+
+def _read_tla(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
+    raise ModelError(
+        "a specification in TLA+ can only be checked so far",
+        Span(source, 0, 0),
+        f"use `veristream check {source.name}`",
+    )
+
+
 LANGUAGES: Mapping[str, Language] = {
     ".csp": Language("a model defines processes: `System() = a -> System();`", _read_csp),
     ".net": Language("a model begins with `network NAME`", _read_net),
     ".py": Language("a model begins with `from veristream.actions import ...`", _read_actions),
     ".ta": _XTA,
+    ".tla": Language("a specification begins with `---- MODULE Name ----`", _read_tla),
     ".xml": Language("an UPPAAL model is an XML document `<nta>...</nta>`", _read_timed, _ask_timed),
     ".xta": _XTA,
 }

@@ -1,0 +1,1 @@
+"""Compiles expressions and actions to Python."""

@@ -1,0 +1,1 @@
+"""From the texts of modules and configurations to syntax."""

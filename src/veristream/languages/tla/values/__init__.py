@@ -1,0 +1,1 @@
+"""Values of TLA+, and the operators of the standard modules."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from veristream.ir.property import Formula
 from veristream.verdict import Fault, Invalid, Shown
 
 State = tuple[Hashable, ...]
@@ -41,6 +42,20 @@ class Assumption:
     holds: Callable[[], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class RunCondition:
+    """A formula that all runs are to satisfy on an assumption.
+
+    Its propositions are names of conditions of a step, or of the state before the step. A run may stutter:
+    a state may follow itself at any time, also forever.
+    """
+
+    name: str
+    formula: Formula
+    assumption: Formula | None
+    propositions: Mapping[str, Callable[[State, State], bool]]
+
+
 class System(Protocol):
     """States with their steps, and what is to hold of them.
 
@@ -51,6 +66,8 @@ class System(Protocol):
     def name(self) -> str: ...
     @property
     def conditions(self) -> Sequence[Condition]: ...
+    @property
+    def run_conditions(self) -> Sequence[RunCondition]: ...
     @property
     def assumptions(self) -> Sequence[Assumption]: ...
     @property

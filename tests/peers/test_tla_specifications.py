@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tla.files import module, write
-from tests.tla.specifications import KNOWN, Known
+from tests.tla.specifications import KNOWN, LIVENESS, RUNS, Known
 from tests.tla.truths import DEFINITIONS, TRUTHS
 from veristream_testing.peers import find_tlc
 
@@ -50,6 +50,16 @@ def test_tlc_counts_the_same(known: Known, tmp_path: Path) -> None:
         depth = DEPTH.search(told)
         assert depth is not None, told
         assert int(depth[1]) == known.counts[2], told
+
+
+@pytest.mark.parametrize(("specification", "name", "holds"), LIVENESS)
+def test_tlc_decides_the_same_about_runs(
+    specification: str, name: str, holds: bool, tmp_path: Path
+) -> None:
+    config = f"SPECIFICATION {specification}\nPROPERTY {name}\nCONSTANT P = {{a, b}}\n"
+    told = run_tlc(write(tmp_path, Known("Runs", RUNS, config, (0, 0, 0))))
+    assert ("Temporal properties were violated" in told) is not holds, told
+    assert ("No error has been found" in told) is holds, told
 
 
 def test_tlc_finds_the_same_formulas_true(tmp_path: Path) -> None:

@@ -351,3 +351,47 @@ Spec == Init /\ [][Next]_x
         (0, 0, 0),
     ),
 )
+
+RUNS: Final = r"""
+EXTENDS Naturals
+CONSTANT P
+VARIABLES x, turn
+Init == x = 0 /\ turn \in P
+Up == x < 2 /\ x' = x + 1 /\ UNCHANGED turn
+Down == x > 0 /\ x' = x - 1 /\ UNCHANGED turn
+Pass(p) == turn = p /\ turn' \in P \ {p} /\ UNCHANGED x
+Next == Up \/ Down \/ \E p \in P : Pass(p)
+vars == <<x, turn>>
+Base == Init /\ [][Next]_vars
+Weak == Base /\ WF_vars(Up)
+Strong == Base /\ SF_vars(Up)
+Fair == Base /\ \A p \in P : WF_vars(Pass(p))
+Rises == <>(x = 1)
+Tops == []<>(x = 2)
+Settles == <>[](x = 2)
+Leads == (x = 1) ~> (x = 2)
+Visits == \A p \in P : []<>(turn = p)
+Some == \E p \in P : []<>(turn = p)
+Moves == []<><<Next>>_vars
+Rest == ~ []<><<Up>>_x
+Takes == WF_vars(Up)
+"""
+"""Runs that may stutter, with and without fairness."""
+
+LIVENESS: Final = (
+    ("Base", "Rises", False),
+    ("Weak", "Rises", True),
+    ("Strong", "Tops", False),
+    ("Strong", "Rises", True),
+    ("Fair", "Visits", True),
+    ("Base", "Visits", False),
+    ("Base", "Some", True),
+    ("Base", "Moves", False),
+    ("Fair", "Moves", True),
+    ("Weak", "Settles", False),
+    ("Weak", "Leads", False),
+    ("Base", "Rest", False),
+    ("Weak", "Takes", True),
+    ("Base", "Takes", False),
+)
+"""A specification of RUNS, a property, and whether it holds."""

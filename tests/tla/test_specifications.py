@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tla.files import write
-from tests.tla.specifications import KNOWN, Known
+from tests.tla.specifications import KNOWN, LIVENESS, RUNS, Known
 from veristream import library
 from veristream.search.limits import Limits
 from veristream.verdict import Holds, Invalid, Unknown, Violated
@@ -157,10 +157,24 @@ def test_a_refinement_that_fails(tmp_path: Path) -> None:
         assert refines.verdict.reason == reason
 
 
-def test_properties_of_runs_are_refused_and_the_rest_is_checked(tmp_path: Path) -> None:
-    body = "VARIABLE x\nInit == x = 1\nNext == x' = x\nSpec == Init /\\ [][Next]_x\nLive == <>(x = 2)\n"
-    path = write(tmp_path, Known("Live", body, "SPECIFICATION Spec\nPROPERTY Live\n", (0, 0, 0)))
-    deadlock, live = library.check_specification(path)
+@pytest.mark.parametrize(("specification", "name", "holds"), LIVENESS)
+def test_liveness(specification: str, name: str, holds: bool, tmp_path: Path) -> None:
+    config = f"SPECIFICATION {specification}\nPROPERTY {name}\nCONSTANT P = {{a, b}}\n"
+    results = library.check_specification(write(tmp_path, Known("Runs", RUNS, config, (6, 28, 3))))
+    verdict = results[-1].verdict
+    assert results[-1].kind == "temporal"
+    assert isinstance(verdict, Holds) is holds
+    if isinstance(verdict, Violated):
+        assert verdict.trace is not None
+        assert verdict.trace.loop is not None
+        assert verdict.trace.steps[verdict.trace.loop].state == verdict.trace.steps[-1].state
+
+
+def test_liveness_is_refused_under_symmetry(tmp_path: Path) -> None:
+    body = "EXTENDS TLC\n" + RUNS.lstrip() + "Same == Permutations(P)\n"
+    body = body.replace("EXTENDS TLC\nEXTENDS Naturals", "EXTENDS TLC, Naturals")
+    config = "SPECIFICATION Fair\nPROPERTY Visits\nSYMMETRY Same\nCONSTANT P = {a, b}\n"
+    deadlock, visits = library.check_specification(write(tmp_path, Known("Runs", body, config, (0, 0, 0))))
     assert deadlock.verdict == Holds()
-    assert isinstance(live.verdict, Invalid)
-    assert live.verdict.reason == "liveness and fairness cannot be checked yet"
+    assert isinstance(visits.verdict, Invalid)
+    assert visits.verdict.reason == "a property of runs is not preserved by symmetry, nor by a view"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veristream.errors import ModelError
+from veristream.ir.property import Formula
 from veristream.languages.tla.code.actions import ActionCompiler, Mode
 from veristream.languages.tla.levels import Level
 from veristream.languages.tla.read.config import (
@@ -19,6 +20,7 @@ from veristream.languages.tla.read.config import (
 )
 from veristream.languages.tla.read.config import Value as Written
 from veristream.languages.tla.read.parse import read_module
+from veristream.languages.tla.runs import RunCompiler, Step, join
 from veristream.languages.tla.scope import Binding, ByName, Constant, Defined, Linker, Scope
 from veristream.languages.tla.syntax import Expression, Junction, Module, Square, Use
 from veristream.languages.tla.values.community import MODULES
@@ -39,6 +41,16 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Runs:
+    """A formula about runs, what it is checked on, and the conditions of steps in both, by name."""
+
+    name: str
+    formula: Formula
+    assumption: Formula | None
+    propositions: Mapping[str, Step]
+
+
+@dataclass(frozen=True, slots=True)
 class Specification:
     """What is explored and checked."""
 
@@ -55,7 +67,8 @@ class Specification:
     symmetry: tuple[Check, ...]
     initially: tuple[Check, ...]
     of_steps: tuple[Check, ...]
-    unsupported: tuple[Named, ...]
+    runs: tuple[Runs, ...]
+    refused: Mapping[str, ModelError]
     check_deadlock: bool
     compiler: ActionCompiler
 
@@ -114,12 +127,12 @@ def load_specification(
 
 
 @dataclass(slots=True)
-class _Safety:
+class _Said:
     named: Named
     initially: list[Check] = field(default_factory=list)
     always: list[Check] = field(default_factory=list)
     of_steps: list[Check] = field(default_factory=list)
-    is_unsupported: bool = False
+    runs: list[tuple[Expression, Scope]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,7 @@ class _Compiled:
     def specification(self) -> Specification:
         init, next_ = self._behaviour()
         properties = [self._property(one) for one in self.config.properties]
+        runs = {one.named.name: self._runs(one) for one in properties if one.runs}
         config = self.config
         compiler = self.compiler
         for one, scope in compiler.linker.assumptions:
@@ -159,14 +173,15 @@ class _Compiled:
             self._checks(config.symmetry, "SYMMETRY", Level.CONSTANT),
             tuple(check for one in properties for check in one.initially),
             tuple(check for one in properties for check in one.of_steps),
-            tuple(one.named for one in properties if one.is_unsupported),
+            tuple(one for one in runs.values() if isinstance(one, Runs)),
+            {name: one for name, one in runs.items() if isinstance(one, ModelError)},
             config.check_deadlock,
             compiler,
         )
 
-    def _property(self, named: Named) -> _Safety:
-        """What a PROPERTY says of initial states, of all states, and of steps, if it says nothing else."""
-        found = _Safety(named)
+    def _property(self, named: Named) -> _Said:
+        """What a PROPERTY says of initial states, of all states, of steps, and of runs."""
+        found = _Said(named)
         for part, scope in self._parts(Use(named.name, span=named.span), self.root):
             level = self.compiler.levels.level(part, scope)
             match part:
@@ -177,8 +192,37 @@ class _Compiled:
                 case _ if level <= Level.STATE:
                     found.initially.append(Check(named.name, self.compiler.function(part, scope)))
                 case _:
-                    return _Safety(named, is_unsupported=True)
+                    found.runs.append((part, scope))
         return found
+
+    def _runs(self, said: _Said) -> Runs | ModelError:
+        """What a PROPERTY says of runs, on the specification's fairness; or why it cannot be checked."""
+        if self.config.symmetry or self.config.view is not None:
+            hint = "remove SYMMETRY and VIEW to check it"
+            message = "a property of runs is not preserved by symmetry, nor by a view"
+            return ModelError(message, said.named.span, hint)
+        compiler = RunCompiler(self.compiler)
+        try:
+            formulas = [compiler.formula(*one) for one in said.runs]
+            assumed = [compiler.formula(*one) for one in self._fairness()]
+        except ModelError as error:
+            return error
+        assumption = join("&&", assumed) if assumed else None
+        return Runs(said.named.name, join("&&", formulas), assumption, compiler.propositions)
+
+    def _fairness(self) -> list[tuple[Expression, Scope]]:
+        """The conjuncts of the specification that are about whole runs."""
+        named = self.config.specification
+        if named is None:
+            return []
+        parts = list(self._parts(Use(named.name, span=named.span), self.root))
+        is_temporal = [self.compiler.levels.level(*one) is Level.TEMPORAL for one in parts]
+        steps = [isinstance(one, Use) and one.name == "[]" and _is_step(one) for one, _ in parts]
+        return [
+            one
+            for one, temporal, step in zip(parts, is_temporal, steps, strict=True)
+            if temporal and not step
+        ]
 
     def _checks(
         self, names: Sequence[Named], keyword: str, level: Level = Level.STATE
@@ -244,6 +288,10 @@ class _Compiled:
                         yield from self._parts(expression, at)
             case _:
                 yield node, scope
+
+
+def _is_step(node: Use) -> bool:
+    return isinstance(node.arguments[0], Square) and not node.arguments[0].angle
 
 
 def _nothing(*arguments: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+from veristream.languages.tla.runs import Step
 from veristream.languages.tla.specification import Action, Check, Specification
 from veristream.languages.tla.values.sets import pairs
 from veristream.languages.tla.values.values import (
@@ -22,10 +23,8 @@ from veristream.languages.tla.values.values import (
     show,
 )
 from veristream.source import NOWHERE, Span
-from veristream.system import Assumption, Condition, State, When
+from veristream.system import Assumption, Condition, RunCondition, State, When
 from veristream.verdict import Fault, Invalid, Shown
-
-NOT_YET = "liveness and fairness cannot be checked yet"
 
 
 @dataclass
@@ -70,8 +69,20 @@ class TlaSystem:
 
     @property
     def refused(self) -> Mapping[str, Invalid]:
-        hint = "remove it from the configuration to check the rest"
-        return {one.name: Invalid(NOT_YET, one.span, hint) for one in self.specification.unsupported}
+        found = self.specification.refused.items()
+        return {name: Invalid(one.message, one.span, one.hint) for name, one in found}
+
+    @cached_property
+    def run_conditions(self) -> Sequence[RunCondition]:
+        return tuple(
+            RunCondition(
+                one.name,
+                one.formula,
+                one.assumption,
+                {name: partial(_of_pair, step) for name, step in one.propositions.items()},
+            )
+            for one in self.specification.runs
+        )
 
     def initial(self) -> Iterable[State]:
         if self.specification.init is None:
@@ -184,6 +195,10 @@ def _of_state(check: Check, before: State | None, state: State) -> bool:
 def _of_step(check: Check, before: State | None, state: State) -> bool:
     assert before is not None
     return _truth(check.compute(list(before), list(state)))
+
+
+def _of_pair(step: Step, before: State, after: State) -> bool:
+    return _truth(step(list(before), list(after)))
 
 
 def _of_constants(check: Check) -> bool:

@@ -11,7 +11,7 @@ import time
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 from veristream.search.limits import Limits, Progress, Report
@@ -39,6 +39,7 @@ REASONS = {
     When.INITIAL: "the condition does not hold in the initial state",
     When.STEPS: "the condition does not hold in the last step",
 }
+STUTTERING = "(stuttering)"
 OFTEN = 1 << 10
 """After so many states, the limits are checked and progress is reported."""
 NONE = -1
@@ -61,6 +62,7 @@ class Exploration:
     states: list[State] = field(default_factory=list)
     parents: array[int] = field(default_factory=lambda: array("q"))
     known: dict[Hashable, int] = field(default_factory=dict)
+    edges: list[array[int]] = field(default_factory=list)  # from each state, if runs are looked at
     generated: int = 0
     depth: int = 0
     frontier: int = 0
@@ -97,6 +99,13 @@ class Exploration:
         except MemoryError:
             self._end(Unknown(f"{OUT_OF_MEMORY} of this machine is used up"))
             return
+        try:
+            if self.open:
+                self._judge_runs()
+        except _Stopped:
+            return
+        except KeyboardInterrupt:
+            self._end(Unknown(INTERRUPTED))
         self._end(Holds())
 
     def _assume(self) -> None:
@@ -128,13 +137,38 @@ class Exploration:
             if is_within:
                 key = self._try(lambda: self.system.key(state), parent)  # noqa: B023
                 if key in self.known:
+                    self._follow(parent, self.known[key])
                     self._judge(state, parent, self._of_arrival[parent == NONE])
                     continue
+                self._follow(parent, len(self.states))
                 self.known[key] = len(self.states)
                 self.states.append(state)
                 self.parents.append(parent)
             self._judge(state, parent, self._of_state)
             self._judge(state, parent, self._of_arrival[parent == NONE])
+
+    def _follow(self, parent: int, index: int) -> None:
+        """Notes an edge of the graph."""
+        if self.system.run_conditions and parent != NONE:
+            while len(self.edges) <= parent:
+                self.edges.append(array("q"))
+            if index not in self.edges[parent]:
+                self.edges[parent].append(index)
+
+    def _judge_runs(self) -> None:
+        """Judges formulas about runs, once the graph is whole."""
+        from veristream.search.direct.runs import find_run
+
+        while len(self.edges) < len(self.states):
+            self.edges.append(array("q"))
+        initial = [index for index, parent in enumerate(self.parents) if parent == NONE]
+        for one in self.system.run_conditions:
+            if one.name not in self.open:
+                continue
+            lasso = self._try(partial(find_run, one, self.states, self.edges, initial), None)
+            if lasso is not None:
+                trace = Trace(tuple(self._steps([self.states[at] for at in lasso.states])), lasso.loop)
+                self._decide(one.name, Violated("the run never satisfies it", trace))
 
     def _is_within(self, parent: int, state: State) -> bool:
         system = self.system
@@ -218,7 +252,8 @@ class Exploration:
             before = state
 
     def _action(self, before: State, after: State) -> str:
-        return next(name for name, state in self.system.named_steps(before) if state == after)
+        named = (name for name, state in self.system.named_steps(before) if state == after)
+        return next(named, STUTTERING)
 
 
 def check_system(
@@ -257,4 +292,5 @@ def kinds_of(system: System) -> dict[str, str]:
         kinds[one.name] = "always" if is_state else "safety"
     if system.has_steps and not system.checks_deadlock and not system.conditions:
         kinds[FAULT_FREE] = "faultfree"
+    kinds |= {one.name: "temporal" for one in system.run_conditions}
     return kinds | dict.fromkeys(system.refused, "temporal")

@@ -237,7 +237,7 @@ class ActionCompiler(ExpressionCompiler):
             to = py.target(group, bound.of_tuple)
             self._depth += 1
             try:
-                return [py.loop(to, self.over(bound, scope, NOW), loops(at + 1) or [ast.Pass()])]
+                return [py.loop(to, self.over(bound, scope, NOW, "ordered"), loops(at + 1) or [ast.Pass()])]
             finally:
                 self._depth -= 1
 
@@ -251,7 +251,7 @@ class ActionCompiler(ExpressionCompiler):
         for bound, its in zip(node.bounds, codes, strict=True):
             for group in [its] if bound.of_tuple else [[one] for one in its]:
                 to = py.target(group, bound.of_tuple)
-                generators.append(ast.comprehension(to, self.over(bound, scope, NOW), [], 0))
+                generators.append(ast.comprehension(to, self.over(bound, scope, NOW, "ordered"), [], 0))
         names = [one for its in codes for one in its]
         items, step, at = self.fresh("l"), self.fresh("k"), self.fresh("l")
         listed = ast.ListComp(py.tuple_of([py.name(one) for one in names]), generators)

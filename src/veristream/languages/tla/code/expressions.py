@@ -158,7 +158,7 @@ class ExpressionCompiler(NameCompiler):
         }
         return scope.inside(names), codes
 
-    def over(self, bound: Bound, scope: Scope, moment: str) -> ast.expr:
+    def over(self, bound: Bound, scope: Scope, moment: str, elements: str = "elements") -> ast.expr:
         """What a bound identifier ranges over."""
         if bound.set is None:
             what = py.constant("a quantifier without a set cannot be evaluated: write `\\in S`")
@@ -166,7 +166,7 @@ class ExpressionCompiler(NameCompiler):
         set_ = self.compile(bound.set, scope, moment)
         if bound.of_tuple:
             return self._here(bound.span, py.call("tuples", set_, py.constant(len(bound.names))))
-        return self._here(bound.span, py.call("elements", set_))
+        return self._here(bound.span, py.call(elements, set_))
 
     def _here(self, span: Span, tree: ast.expr) -> ast.expr:
         return py.at_line(tree, self.places.line(span))

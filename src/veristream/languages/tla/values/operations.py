@@ -30,6 +30,7 @@ from veristream.languages.tla.values.values import (
     function,
     in_order,
     make_set,
+    ordered,
     show,
 )
 
@@ -271,7 +272,7 @@ def choose(of: Value, condition: Callable[[Value], bool]) -> Value:
 
 def tuples(of: Value, size: int) -> Iterator[Value]:
     """The elements of a set of tuples of one length."""
-    for one in elements(of):
+    for one in ordered(of):
         if not isinstance(one, tuple) or len(one) != size:
             raise EvaluationError(f"{show(one)} is no tuple of {size} values")
         yield one
@@ -301,7 +302,7 @@ def assign_each(state: list[Value], at: int, of: Value) -> Iterator[None]:
         if member(state[at], of):
             yield
         return
-    for value in elements(of):
+    for value in ordered(of):
         state[at] = value
         yield
     state[at] = None
@@ -368,7 +369,7 @@ RUNTIME: Final = {
         greater, at_least, interval, union, intersection, difference, is_subset, big_union, union_of,
         subsets, product, functions, records, record, image, domain, apply, check_domain, build, recursive,
         changed, choose, tuples, assigned, assign, assign_each, keep, enabled, label, no_case, fail, fix,
-        member, elements, make_set, explicit, pairs,
+        member, elements, ordered, make_set, explicit, pairs,
     )
 }  # fmt: skip
 """What compiled code may call, by name."""

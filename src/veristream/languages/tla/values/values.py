@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 Value = Any
 """A value of TLA+: int, bool, str, ModelValue, tuple, Mapped, Delayed, frozenset or a Described set."""
@@ -224,6 +224,23 @@ def in_order(value: Value) -> list[Value]:
     if type(value) is frozenset:
         return sorted(value, key=order)
     return list(elements(value))
+
+
+_KEPT_ORDERS: Final = 1 << 16
+_orders: dict[frozenset[Value], tuple[Value, ...]] = {}
+
+
+def ordered(value: Value) -> Iterable[Value]:
+    """The elements as TLC enumerates them, so that steps have the same order in every process."""
+    if type(value) is not frozenset:
+        return elements(value)
+    if len(value) < 2:
+        return value
+    if value not in _orders:
+        if len(_orders) >= _KEPT_ORDERS:
+            _orders.clear()
+        _orders[value] = tuple(sorted(value, key=order))
+    return _orders[value]
 
 
 def show(value: Value) -> str:

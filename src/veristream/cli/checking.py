@@ -33,13 +33,16 @@ class Asked:
     as_json: bool = False
     html_page: Path | None = None
     queries: Path | None = None
+    stack_max: int | None = None
 
 
 def run_check(asked: Asked) -> None:
     """Checks the model, prints the results, and exits with the code that says what they are."""
     with failures():
         constants = read_constants(asked.define)
-        networks = library.load_all(asked.model, constants, asked.properties, asked.queries)
+        networks = library.load_all(
+            asked.model, constants, asked.properties, asked.queries, asked.stack_max
+        )
         spark = read_spark(asked.engine, asked.spark, asked.resume)
         with telling() as tell, showing_progress() as report:
             results = library.check(

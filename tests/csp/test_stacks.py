@@ -33,18 +33,19 @@ STACKS = {
     "twice": (f"var n = 0; P() = {UP} (P(); P()) {DONE};", (8, 7)),
     # After three times a, P() ends with a tau; then three times b, and the end.
     "an event behind it": (f"var n = 0; P() = {UP} (P(); b -> Skip) {DONE};", (9, 8)),
-    # Each b is now behind a reference: a tau leads to Q(), three times, then b, and the end.
+    # The same: what follows b is Skip, so that the next Q() follows at once.
     "a reference behind it": (
         f"var n = 0; Q() = b -> Skip; P() = {UP} (P(); Q()) {DONE};",
         (9, 8),
     ),
-    # What waits differs by two kinds: 2^k stacks at n = k, for k up to 8, and the ways down from each.
+    # 2^k stacks at n = k: 511. From each of the 256 highest a tau, then b or c: 256 + 128 + ... + 1 (Skip),
+    # and the end. Steps: 510 up, 256 taus, each of the 510 above Skip goes one down, and the end.
     "two kinds": (
         """var n = 0; P() = [n < 8] a{n = n + 1;} -> (P(); b -> Skip)
         [] [n < 8] d{n = n + 1;} -> (P(); c -> Skip) [] [n >= 8] Skip;""",
         (1023, 1277),
     ),
-    # Up: 0 + 3 times a and c alternately; down: d and b.
+    # a and c alternate three times; a tau, then d and b alternate; the end: 7 + 6 + 1 + 1 states.
     "mutual": (
         f"var n = 0; P() = {UP} (Q(); b -> Skip) {DONE}; Q() = c -> (P(); d -> Skip);",
         (15, 14),
@@ -205,6 +206,17 @@ def test_a_recursion_without_end_is_found_by_the_search() -> None:
     (result,) = vs.check(read_at(text, 100))
     assert isinstance(result.verdict, Unknown) and result.verdict.fault is not None
     assert "more than 100 processes wait" in result.verdict.fault.message
+
+
+def test_what_waits_at_the_start_must_fit() -> None:
+    text = f"""var n = 0; Q() = {UP} (Q(); Q()) {DONE};
+    P() = (;x:{{0..8}}@(e.x -> Skip)) ||| Q(); #assert P() deadlockfree;"""
+    with patch.object(automata, "INLINE_MAX", -1):
+        # 10 states of e.0 to e.8 beside 7 of Q(), and the end; 9 * 7 + 10 * 6 steps, and the end.
+        assert counts(text) == (71, 124)
+        with pytest.raises(ModelError, match="more than 7 processes wait behind `;`") as raised:
+            read_at(text, 7)
+    assert raised.value.hint == "raise the limit: --max-stack 8"
 
 
 # --- Verdicts ---------------------------------------------------------------------------------------

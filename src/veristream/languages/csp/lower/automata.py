@@ -177,6 +177,9 @@ class Automata:
         if not self.stack_max:
             return self._plan_head(component, term)
         head, rest = take_apart(term)
+        if len(rest) > self.stack_max:
+            message = f"more than {self.stack_max} processes wait behind `;`"
+            raise ModelError(message, term.span, f"raise the limit: --max-stack {len(rest)}")
         own, *others = self._plan_head(component, head)
         frames = tuple(self._frame(component, one) for one in reversed(rest))
         return (replace(own, pushed=frames), *others)
@@ -450,7 +453,10 @@ def build(
     uncounted: frozenset[Span] = frozenset()
     fork_sequences = False
     stacks = 0
-    may_grow = recurs(definitions, process) and may_end(definitions, process)
+
+    def may_grow() -> bool:
+        return recurs(definitions, process) and may_end(definitions, process)
+
     while True:
         alphabets = Alphabets(definitions)
         steps = Steps(definitions, channels, alphabets, uncounted)
@@ -463,8 +469,8 @@ def build(
             uncounted |= {error.composition}
         except ForkSequencesError:
             fork_sequences = True
-            stacks = stack_max if may_grow else 0
+            stacks = stack_max if may_grow() else 0
         except GrowthError:
-            if stacks or not may_grow:
+            if stacks or not may_grow():
                 raise
             fork_sequences, stacks = True, stack_max

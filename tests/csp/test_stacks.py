@@ -5,6 +5,8 @@ The counts are also those of the oracle, which rewrites terms and has no stacks.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -16,9 +18,12 @@ from tests.csp import oracle
 from tests.csp.oracle_claims import judge
 from tests.csp.strategies import DEFINITIONS, Maker
 from tests.csp.test_parity import compare
+from tests.csp.test_verdicts import CLAIMS, answers
 from tests.csp.texts import counts, network_of, read
 from veristream.errors import ModelError
 from veristream.ir.network import Network
+from veristream.ir.text.printer import print_network
+from veristream.ir.text.read import read_network
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata
 from veristream.languages.csp.lower.network import lower, read_models
@@ -152,6 +157,14 @@ def test_skip_in_between_makes_no_other_state() -> None:
     network = network_of("var n = 0; P() = [n < 2] a{n = 1 - n;} -> (P(); Skip);")
     found = explore(network, 10)
     assert (len(found.states), found.transitions, found.complete) == (3, 3, True)
+
+
+def test_stacks_have_a_text_form() -> None:
+    network = network_of(STACKS["parameter"][0].replace("Skip)", "c -> Stop)"))
+    names = [enum.members for enum in network.enums]
+    assert names == [("-", "e.0 -> c -> Stop", "e.$0 -> c -> Stop")]
+    text = print_network(network)
+    assert read_network(Source("m.net", text), {}) == network
 
 
 # --- Bounds -----------------------------------------------------------------------------------------
@@ -317,3 +330,24 @@ def test_random_stacks_have_the_states_of_the_oracle() -> None:
         ask()
     assert len(compared) - compared.count(None) >= 45 and stacked >= 8
     assert False not in compared
+
+
+def test_random_verdicts_about_stacks_are_those_of_the_oracle() -> None:
+    compared: Counter[bool] = Counter()
+
+    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(growing(), st.lists(CLAIMS, min_size=2, max_size=3, unique=True))
+    def ask(spec: csp.Specification, claims: list[csp.Claim]) -> None:
+        asked = tuple(csp.Assertion(csp.Ref("P0"), claim, str(at)) for at, claim in enumerate(claims))
+        spec = replace(spec, assertions=asked)
+        found = answers(spec) or []
+        for answer in found:
+            assert answer.agree(), (answer, spec)
+        if found:
+            names = [one.name for part in lower(spec, csp.Ref("P0")).components for one in part.variables]
+            if any(name.endswith(".stack") for name in names):
+                compared.update(answer.holds for answer in found)
+
+    with patch.object(automata, "INLINE_MAX", -1):
+        ask()
+    assert min(compared[True], compared[False]) >= 5, compared

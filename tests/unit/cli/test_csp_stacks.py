@@ -27,6 +27,7 @@ def test_a_higher_stack_than_the_default_is_unknown_with_its_place(tower: Path) 
     assert done.exit_code == 2, done.output
     assert "more than 100 processes wait behind `;` (--max-stack)" in done.output
     assert "tower.csp:2:17: error:" in done.output
+    assert "P.stack[1]: - → b -> Skip" in done.output, "traces name what waits"
 
 
 def test_the_limit_can_be_raised(tower: Path) -> None:

@@ -71,6 +71,11 @@ class Writer:
             for component in self.automata.components
         )
 
+    def enums(self) -> tuple[net.Enumeration, ...]:
+        """Returns the names of what waits in stacks."""
+        parts = self.automata.components
+        return tuple(one for component in parts for one in self._stack(component).enumeration())
+
     def _bag(self, component: Component) -> net.Component:
         return lists.write(self, component) if component.listed else bags.write(self, component)
 

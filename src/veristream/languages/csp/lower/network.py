@@ -80,6 +80,7 @@ def lower(specification: syntax.Specification, process: syntax.Ref, stack_max: i
     writer = Writer(specification, automata, begin)
     network = Network(
         spell_term(process),
+        enums=writer.enums(),
         variables=tuple(_variable(one) for one in specification.variables),
         channels=(*writer.channels.declared(), *writer.barriers()),
         components=writer.components(),

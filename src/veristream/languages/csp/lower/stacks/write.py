@@ -6,16 +6,20 @@ stacks are equal rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from veristream.ir import expr as ir
 from veristream.ir import network as net
 from veristream.languages.csp.lower.expressions import Translator
 from veristream.languages.csp.lower.machine import Arc, Component, Start
+from veristream.languages.csp.lower.spell import spell_term
 from veristream.languages.csp.lower.stacks.frames import EMPTY, OCCUPIED, kept_name, top_name
 from veristream.languages.csp.syntax import Number
 
 HEIGHT, NEXT = ".height", ".stack"
+NOTHING = "-"
+"""What an unused place of a stack shows in traces."""
 _INDEX = "waiting#"
 Assignments = list[tuple[ir.Load, ir.Expr]]
 
@@ -38,6 +42,18 @@ class Stack:
         name = self.component.name
         return [name + NEXT, *(f"{name}.w{position}" for position in range(width))]
 
+    def enumeration(self) -> tuple[net.Enumeration, ...]:
+        """Returns the names of the processes that may wait, for traces."""
+        if not self.component.frames:
+            return ()
+        alike: Counter[str] = Counter()
+        members = [NOTHING]
+        for process in self.component.frames:
+            name = spell_term(process)
+            alike[name] += 1
+            members.append(name if alike[name] == 1 else f"{name} #{alike[name]}")
+        return (net.Enumeration(self._names[0], tuple(members), span=self.component.span),)
+
     def variables(self, start: Start | None) -> tuple[net.Variable, ...]:
         """Returns the variables, with what waits when the component starts."""
         if not self.component.frames:
@@ -47,7 +63,10 @@ class Stack:
         for frame in pushed:
             values = [value.value for value in frame.values if isinstance(value, Number)]
             rows.append([frame.number, *values])
-        types = [ir.Type(0, len(self.component.frames)), *(ir.INT,) * (len(self._names) - 1)]
+        types = [
+            ir.Type(0, len(self.component.frames), self._names[0]),
+            *(ir.INT,) * (len(self._names) - 1),
+        ]
         arrays = tuple(
             net.Variable(
                 name,

@@ -20,10 +20,10 @@ from tests.csp.oracle_claims import judge, optimum
 from tests.csp.strategies import specifications
 from tests.csp.test_parity import compare
 from veristream.errors import ModelError
-from veristream.languages.csp import STACK_MAX
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata, slots
 from veristream.languages.csp.lower.network import _with_properties
+from veristream.languages.stacks import STACK_MAX
 from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.verdict import Holds, Result, word

@@ -34,7 +34,7 @@ from veristream.cli.options import (
     WorkersOption,
 )
 from veristream.ir.property import Fairness
-from veristream.languages.csp import STACK_LIMIT, STACK_MAX
+from veristream.languages.stacks import STACK_LIMIT, STACK_MAX
 from veristream.search.limits import Limits, Order, SparkOptions
 
 PropertyOptions = Annotated[

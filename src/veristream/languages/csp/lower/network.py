@@ -16,7 +16,7 @@ from veristream.ir.chosen import find_named
 from veristream.ir.network import Network, Variable
 from veristream.ir.verify import verify
 from veristream.ir.walk import walk
-from veristream.languages.csp import STACK_MAX, syntax
+from veristream.languages.csp import syntax
 from veristream.languages.csp.lower.automata import Automata, build
 from veristream.languages.csp.lower.claims import write_claim
 from veristream.languages.csp.lower.components import Writer
@@ -28,6 +28,7 @@ from veristream.languages.csp.lower.stacks.write import HEIGHT, NEXT
 from veristream.languages.csp.lower.terms import COPIES_MAX
 from veristream.languages.csp.lower.words import add_outside, keep_words
 from veristream.languages.csp.read.parse import read_specification
+from veristream.languages.stacks import STACK_MAX
 from veristream.source import Source
 
 

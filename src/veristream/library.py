@@ -71,9 +71,9 @@ def load_all(
         raise ModelError(f"{path} is empty", hint=language.beginning)
     try:
         with _collecting_nothing():
-            if stack_max is not None:
-                if language.stacked is None:
-                    raise ModelError(f"{path} has no stacks", hint="only models in CSP# take --max-stack")
+            if stack_max is not None and language.stacked is None:
+                raise ModelError(f"{path} has no stacks", hint="only models in CSP# take --max-stack")
+            if queries is None and stack_max is not None and language.stacked is not None:
                 return language.stacked(source, constants or {}, properties, stack_max)
             if queries is None:
                 return language.read(source, constants or {}, properties)

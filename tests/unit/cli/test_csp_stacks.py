@@ -36,6 +36,14 @@ def test_the_limit_can_be_raised(tower: Path) -> None:
     assert '"states": 303' in done.output
 
 
+def test_a_model_of_csp_has_no_queries_with_a_limit_either(tower: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.q").write_text("E<> true\n", encoding="utf-8")
+    options = ["--max-stack", "150", "--queries", str(tmp_path / "more.q")]
+    done = CliRunner().invoke(app, ["check", str(tower), *options])
+    assert done.exit_code == 2
+    assert "cannot have the properties of another file" in done.output
+
+
 def test_other_languages_have_no_stacks(tmp_path: Path) -> None:
     path = tmp_path / "m.net"
     path.write_text("network m\n", encoding="utf-8")

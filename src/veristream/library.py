@@ -56,11 +56,13 @@ def load_all(
     constants: Constants | None = None,
     properties: Sequence[str] = (),
     queries: str | Path | None = None,
+    stack_max: int | None = None,
 ) -> tuple[Network, ...]:
     """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError.
 
     With `properties`, a language may leave out models and properties that are not among those named. With
-    `queries`, a model of UPPAAL has the queries of that file instead of its own.
+    `queries`, a model of UPPAAL has the queries of that file instead of its own. With `stack_max`, so many
+    processes of CSP# may wait behind a `;` at once.
     """
     path = Path(path)
     language = find_language(path)
@@ -69,6 +71,10 @@ def load_all(
         raise ModelError(f"{path} is empty", hint=language.beginning)
     try:
         with _collecting_nothing():
+            if stack_max is not None and language.stacked is None:
+                raise ModelError(f"{path} has no stacks", hint="only models in CSP# take --max-stack")
+            if queries is None and stack_max is not None and language.stacked is not None:
+                return language.stacked(source, constants or {}, properties, stack_max)
             if queries is None:
                 return language.read(source, constants or {}, properties)
             if language.ask is None:

@@ -23,6 +23,7 @@ from veristream.errors import ModelError
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata, slots
 from veristream.languages.csp.lower.network import _with_properties
+from veristream.languages.stacks import STACK_MAX
 from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.verdict import Holds, Result, word
@@ -137,7 +138,7 @@ def answers(spec: csp.Specification) -> list[Answer] | None:
                 if counts is None:
                     return None
                 same[process] = counts
-            network = _with_properties(spec, spec.assertions[0].process, {})
+            network = _with_properties(spec, spec.assertions[0].process, {}, STACK_MAX)
         except (ModelError, RecursionError, oracle.OracleFault):
             return None
     results = check(network, network.properties, Limits())

@@ -34,6 +34,7 @@ from veristream.cli.options import (
     WorkersOption,
 )
 from veristream.ir.property import Fairness
+from veristream.languages.stacks import STACK_LIMIT, STACK_MAX
 from veristream.search.limits import Limits, Order, SparkOptions
 
 PropertyOptions = Annotated[
@@ -47,6 +48,17 @@ QueriesOption = Annotated[
         metavar="FILE",
         help="For a model of UPPAAL: check the queries in this file, a .q file or a model in XML, and not"
         " those in or beside the model.",
+    ),
+]
+StackOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-stack",
+        metavar="N",
+        min=1,
+        max=STACK_LIMIT,
+        help="For a model in CSP#: let at most N processes wait behind `;` where a process recurses before"
+        f" one. [default: {STACK_MAX}]",
     ),
 ]
 FairnessOption = Annotated[
@@ -85,6 +97,7 @@ def check(
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,
+    max_stack: StackOption = None,
     symmetry: SymmetryOption = True,
     reduction: ReductionOption = True,
     order: OrderOption = Order.BREADTH,
@@ -120,4 +133,4 @@ def check(
     bounds = (workers, max_states, max_seconds, max_memory_mib)
     limits = Limits(*bounds, symmetry, reduction, shortest, order=order, hash_bits=hash_compact)
     asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
-    run_check(Asked(*asked, full_trace, as_json, html_page, queries, config))
+    run_check(Asked(*asked, full_trace, as_json, html_page, queries, config, max_stack))

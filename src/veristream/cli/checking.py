@@ -36,6 +36,7 @@ class Asked:
     html_page: Path | None = None
     queries: Path | None = None
     config: Path | None = None
+    stack_max: int | None = None
 
 
 def run_check(asked: Asked) -> None:
@@ -65,7 +66,9 @@ def _networks(asked: Asked) -> tuple[Sequence[Network], Sequence[Result]]:
     """The models of a file, and the results."""
     if asked.config is not None:
         raise ModelError("--config is for specifications in TLA+", hint="remove it")
-    networks = library.load_all(asked.model, read_constants(asked.define), asked.properties, asked.queries)
+    networks = library.load_all(
+        asked.model, read_constants(asked.define), asked.properties, asked.queries, asked.stack_max
+    )
     spark = read_spark(asked.engine, asked.spark, asked.resume)
     with telling() as tell, showing_progress() as report:
         results = library.check(
@@ -87,6 +90,7 @@ def _specification(asked: Asked) -> tuple[Sequence[Network], Sequence[Result]]:
         "--hash-compact": asked.limits.hash_bits is not None,
         "--fairness": asked.fairness is not None,
         "--queries": asked.queries is not None,
+        "--max-stack": asked.stack_max is not None,
         "--resume": asked.resume is not None,
     }
     for option, is_given in unsupported.items():

@@ -23,11 +23,13 @@ class Language:
 
     If it is given names of properties, it may leave out models and properties that are not named. `ask`
     reads a text with the properties of another one; it is None if the language does not separate them.
+    `stacked` reads a text with a limit on the height of stacks; it is None if models have none.
     """
 
     beginning: str
     read: Callable[[Source, Constants, Sequence[str]], tuple[Network, ...]]
     ask: Callable[[Source, Constants, Source], tuple[Network, ...]] | None = None
+    stacked: Callable[[Source, Constants, Sequence[str], int], tuple[Network, ...]] | None = None
 
 
 def find_language(path: Path) -> Language:
@@ -45,6 +47,14 @@ def _read_csp(source: Source, constants: Constants, names: Sequence[str]) -> tup
     from veristream.languages.csp.lower.network import read_models
 
     return read_models(source, constants, names)
+
+
+def _stack_csp(
+    source: Source, constants: Constants, names: Sequence[str], stack_max: int
+) -> tuple[Network, ...]:
+    from veristream.languages.csp.lower.network import read_models
+
+    return read_models(source, constants, names, stack_max)
 
 
 def _read_net(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
@@ -82,8 +92,9 @@ def _read_tla(source: Source, constants: Constants, names: Sequence[str]) -> tup
     )
 
 
+_CSP = Language("a model defines processes: `System() = a -> System();`", _read_csp, stacked=_stack_csp)
 LANGUAGES: Mapping[str, Language] = {
-    ".csp": Language("a model defines processes: `System() = a -> System();`", _read_csp),
+    ".csp": _CSP,
     ".net": Language("a model begins with `network NAME`", _read_net),
     ".py": Language("a model begins with `from veristream.actions import ...`", _read_actions),
     ".ta": _XTA,

@@ -41,7 +41,7 @@ WRONG = [
     ),
     ("event in LTL", "P() = start -> P();\n#assert P() |= []<> strat;", 2, "strat", "start"),
     ("alphabet", "var x = 0;\nP() = a.x -> P();\nQ() = P() || a.0 -> Stop;", 2, "alphabet", "#alphabet"),
-    ("library", '#import "PAT.Lib.Set";\nP() = a -> P();', 1, "C#", "hint:"),
+    ("library", '#import "PAT.Math";\nP() = a -> P();', 1, "C#", "hint:"),
     ("include", '#include "nowhere.csp";\nP() = a -> P();', 1, "nowhere.csp", "hint:"),
 ]
 

@@ -38,9 +38,9 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     lower = lowering.lower
 
-    def spy(specification: syntax.Specification, process: syntax.Ref) -> object:
+    def spy(specification: syntax.Specification, process: syntax.Ref, stack_max: int) -> object:
         names.append(process.name)
-        return lower(specification, process)
+        return lower(specification, process, stack_max)
 
     monkeypatch.setattr(lowering, "lower", spy)
     return names

@@ -42,10 +42,13 @@ WRONG = [
     ("P = tau{x += 1} -> P;\nvar x;", 1, "unexpected `+=`", "write `x = x + 1` instead"),
     ("P = tau{x = 1 y = 2} -> P;\nvar x;\nvar y;", 1, "unexpected `y`", "statements end with `;`"),
     (
-        '#import "PAT.Lib.Set";\nP = Skip;',
+        '#import "PAT.Lib.Sets";\nP = Skip;',
         1,
-        "C# libraries are not supported",
-        "write its functions as macros, `#define f(x) ...;` with `call(f, 1)`, or as programs",
+        "the C# library PAT.Lib.Sets is not supported",
+        (
+            "there are PAT.Lib.List, PAT.Lib.Queue, PAT.Lib.Stack, PAT.Lib.Set, PAT.Lib.HashTable; write"
+            " the functions of others as macros, `#define f(x) ...;` with `call(f, 1)`, or as programs"
+        ),
     ),
     (
         "#include <x>;\nP = Skip;",
@@ -54,16 +57,16 @@ WRONG = [
         "write it as a macro, `#define f(x) ...;` with `call(f, 1)`, or as a program in braces",
     ),
     (
-        "var<Set> s;\nP = Skip;",
+        "hvar<Set> s;\nP = Skip;",
         1,
-        "variables of C# types are not supported",
-        "use numbers and arrays of numbers",
+        "an `hvar` of a C# type is not supported",
+        "declare it with `var`, or use numbers and arrays of numbers",
     ),
     (
         "P = tau{s.Add(1)} -> P;\nvar s;",
         1,
-        "methods of C# objects, such as `Add`, are not supported",
-        "write it as a macro, `#define f(x) ...;` with `call(f, 1)`, or as a program in braces",
+        "`s` is no object of the library",
+        "declare it: `var<List> s;`",
     ),
     (
         "P = tau{for (i = 0; i < 3; i++) {x = 1}} -> P;\nvar x;",

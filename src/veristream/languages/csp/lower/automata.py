@@ -12,6 +12,9 @@ The members of a bag are interchangeable. They form one component that counts th
 location or, if they keep values, lists them in a canonical order, as PAT does. If a member forks or is
 atomic, the members of its bag run as separate components; then only the state counts differ from PAT's.
 
+A recursion before a `;` lets terms grow. If it grows very large ones and something may bound it, what is
+behind a `;` moves from the term to a stack of the component (`stacks`), and the construction starts over.
+
 If a parameter takes many values, or a component has very many locations, its values move into slots
 (`Widened`) and the construction starts over.
 """
@@ -31,6 +34,7 @@ from veristream.languages.csp.lower.machine import (
     Component,
     Composition,
     ForkPoint,
+    Frame,
     Signature,
     Start,
 )
@@ -45,8 +49,23 @@ from veristream.languages.csp.lower.moves import (
     split,
     split_sent,
 )
-from veristream.languages.csp.lower.slots import Widened, canonical, forked_number, refuse_growth
+from veristream.languages.csp.lower.slots import (
+    GrowthError,
+    Widened,
+    canonical,
+    forked_number,
+    refuse_growth,
+)
 from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.stacks.frames import (
+    is_stop,
+    return_to,
+    take_apart,
+    ways,
+    when_empty,
+    without_stack,
+)
+from veristream.languages.csp.lower.stacks.recursion import may_end, recurs
 from veristream.languages.csp.lower.steps import Steps, shared_events
 from veristream.languages.csp.lower.terms import (
     COPIES_MAX,
@@ -58,6 +77,7 @@ from veristream.languages.csp.lower.terms import (
     begin,
     end_name,
     first_end_name,
+    is_skip,
     names_of,
 )
 from veristream.source import Span
@@ -92,12 +112,16 @@ class UncountedError(Exception):
 
 @dataclass(slots=True)
 class Automata:
-    """The components of a process, the root first, and their construction."""
+    """The components of a process, the root first, and their construction.
+
+    With `stack_max`, what is behind a `;` waits on a stack of at most that height.
+    """
 
     steps: Steps
     alphabets: Alphabets
     widened: Widened
     fork_sequences: bool = False
+    stack_max: int = 0
     components: list[Component] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
@@ -105,11 +129,13 @@ class Automata:
         """Builds all components of a process; returns those that run at its start, the root first."""
         root = self._component(process, None, 0, 0)
         begin = self._plan(root, self._first(process))
-        for component in self.components:  # grows during the loop
-            self._explore(component)
-        while any(component.pending for component in self.components):
-            for component in self.components:
+        found = True
+        while found or any(component.pending for component in self.components):
+            for component in self.components:  # grows during the loop
                 self._explore(component)
+            found = sum(self._return(component) for component in self.components) > 0
+        for component in self.components:
+            _forget_stack(component)
         for component in reversed(self.components):  # forked components before their owners
             _end_first(component)
         return begin
@@ -148,6 +174,26 @@ class Automata:
 
     def _plan(self, component: Component, term: Term) -> tuple[Start, ...]:
         """Returns the start of the component at a term, and of the components that it forks there."""
+        if not self.stack_max:
+            return self._plan_head(component, term)
+        head, rest = take_apart(term)
+        if len(rest) > self.stack_max:
+            message = f"more than {self.stack_max} processes wait behind `;`"
+            raise ModelError(message, term.span, f"raise the limit: --max-stack {len(rest)}")
+        own, *others = self._plan_head(component, head)
+        frames = tuple(self._frame(component, one) for one in reversed(rest))
+        return (replace(own, pushed=frames), *others)
+
+    def _frame(self, component: Component, process: csp.Process) -> Frame:
+        if component.counted and component.parent is not None:
+            raise UncountedError(component.parent.span)
+        written, values = canonical(process, self.widened)
+        if written not in component.frames:
+            component.frames[written] = len(component.frames) + 1
+            component.frame_slots.append(len(values))
+        return Frame(component.frames[written], values)
+
+    def _plan_head(self, component: Component, term: Term) -> tuple[Start, ...]:
         point = self._fork_point(term)
         if point is None:
             return (self._at(component, term),)
@@ -172,6 +218,8 @@ class Automata:
         starts = [own]
         if inner.bag:
             bag = composition.branches[0]
+            if self.stack_max and any(isinstance(branch, csp.Sequence) for branch in inner.branches):
+                raise UncountedError(inner.span)
             members = tuple(self._at(bag, branch) for branch in inner.branches)
             return (own, Start(bag, BAG, (), members))
         for child, branch in zip(composition.branches, inner.branches, strict=True):
@@ -185,11 +233,11 @@ class Automata:
                 return ForkPoint(term)
             case csp.Hide(process=inner, events=events):
                 hidden = names_of(events, "an argument of a hidden event")
-                return self._within(inner, lambda new: replace(term, process=new), hidden)
+                return self._within(inner, lambda new: replace(term, process=new), hidden, alone=True)
             case csp.Atomic(process=inner):
                 return self._within(inner, lambda new: replace(term, process=new), atomic=True)
             case csp.Interrupt(process=inner, by=by):
-                point = self._within(inner, lambda new: replace(term, process=new))
+                point = self._within(inner, lambda new: replace(term, process=new), alone=True)
                 # Separate components could rendezvous, but the two sides of an interrupt must not.
                 meets = point is not None and self.steps.may_meet(point.composition, by)
                 return None if meets else point
@@ -205,8 +253,15 @@ class Automata:
         hidden: Alphabet = frozenset(),
         *,
         atomic: bool = False,
+        alone: bool = False,
     ) -> ForkPoint | None:
+        """Returns the composition of a term inside an operator, or None; `alone`, a process is one too.
+
+        A process that runs as a component of its own has a stack.
+        """
         point = self._fork_point(inner)
+        if point is None and alone and self.stack_max and not isinstance(inner, Forked):
+            point = ForkPoint(Running(True, (inner,), (), (inner,), span=inner.span))
         if point is None:
             return None
         return ForkPoint(
@@ -281,11 +336,32 @@ class Automata:
                     if component.counted and component.parent is not None:
                         raise UncountedError(component.parent.span)
                 if isinstance(move.act, Terminates):
-                    component.ends.append((here, move))
+                    component.ends.append((here, when_empty(move) if self.stack_max else move))
+                    component.returns.append((here, move))
                     continue
                 for one in split(move, around, data=True):
                     for each in split_sent(one, around) if self.steps.meets(one) else (one,):
-                        component.arcs.append(self._arc(component, here, each))
+                        self._add_arcs(component, here, each)
+
+    def _add_arcs(self, component: Component, here: str, move: Move) -> None:
+        if not self.stack_max:
+            component.arcs.append(self._arc(component, here, move))
+            return
+        component.arcs += [self._arc(component, here, one) for one in ways(move)]
+        if is_skip(move.target):
+            component.returns.append((here, move))
+
+    def _return(self, component: Component) -> bool:
+        """Adds the arcs on which the next process of the stack runs; returns whether there are new ones."""
+        before = len(component.returned)
+        for at, (here, move) in enumerate(component.returns):
+            for process, number in list(component.frames.items()):
+                if (at, number) not in component.returned:
+                    component.returned.add((at, number))
+                    popping = return_to(move, process, number, component.frame_slots[number - 1])
+                    arc = self._arc(component, here, popping)
+                    component.arcs.append(replace(arc, pops=not arc.clears))
+        return len(component.returned) > before
 
     def _arc(self, component: Component, here: str, move: Move) -> Arc:
         barrier: tuple[Name, Composition] | None = None
@@ -304,7 +380,8 @@ class Automata:
             assert name is not None
             move = replace(move, act=Silent(hidden_name(name)))
         starts = self._plan(component, move.target)
-        return Arc(here, move, starts, barrier, hidden, _actors(component, move, starts))
+        actors = _actors(component, move, starts)
+        return Arc(here, move, starts, barrier, hidden, actors, clears=is_stop(move.target))
 
 
 def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tuple[str, ...]:
@@ -320,6 +397,16 @@ def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tupl
             here = inside.branches[position]
         names.append(here.name)
     return () if set(names) == {component.name} else tuple(dict.fromkeys(names))
+
+
+def _forget_stack(component: Component) -> None:
+    """Removes the conditions of a component on its stack if no process ever waits there."""
+    if component.frames:
+        return
+    arcs = [(arc, without_stack(arc.move)) for arc in component.arcs]
+    component.arcs = [replace(arc, move=move) for arc, move in arcs if move is not None]
+    ends = [(at, without_stack(move)) for at, move in component.ends]
+    component.ends = [(at, move) for at, move in ends if move is not None]
 
 
 def _end_first(component: Component) -> None:
@@ -352,20 +439,28 @@ def _names_around(component: Component) -> Alphabet:
     return frozenset(names)
 
 
-def build(specification: csp.Specification, process: csp.Ref) -> tuple[tuple[Start, ...], Automata]:
+def build(
+    specification: csp.Specification, process: csp.Ref, stack_max: int
+) -> tuple[tuple[Start, ...], Automata]:
     """Builds the automata of a process; returns them with what runs at its start, the root first.
 
-    Starts over with more slots, without some bags or with more forks as the construction demands.
+    Starts over with more slots, without some bags, with more forks or with stacks as the construction
+    demands.
     """
     definitions = {definition.name: definition for definition in specification.definitions}
     channels = {channel.name: channel for channel in specification.channels}
     widened: Widened = frozenset()
     uncounted: frozenset[Span] = frozenset()
     fork_sequences = False
+    stacks = 0
+
+    def may_grow() -> bool:
+        return recurs(definitions, process) and may_end(definitions, process)
+
     while True:
         alphabets = Alphabets(definitions)
         steps = Steps(definitions, channels, alphabets, uncounted)
-        automata = Automata(steps, alphabets, widened, fork_sequences)
+        automata = Automata(steps, alphabets, widened, fork_sequences, stacks)
         try:
             return automata.build(process), automata
         except WidenError as wider:
@@ -374,3 +469,8 @@ def build(specification: csp.Specification, process: csp.Ref) -> tuple[tuple[Sta
             uncounted |= {error.composition}
         except ForkSequencesError:
             fork_sequences = True
+            stacks = stack_max if may_grow() else 0
+        except GrowthError:
+            if stacks or not may_grow():
+                raise
+            fork_sequences, stacks = True, stack_max

@@ -37,6 +37,7 @@ from veristream.languages.csp.lower.moves import (
 )
 from veristream.languages.csp.lower.slots import slot_name
 from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.stacks.write import Stack
 from veristream.languages.csp.lower.terms import Forked, Name, Term, end_name, first_end_name
 from veristream.languages.csp.syntax import Binder, Expr, Number, Specification, Stop
 from veristream.source import Span
@@ -69,6 +70,11 @@ class Writer:
             self._bag(component) if component.counted else self._component(component)
             for component in self.automata.components
         )
+
+    def enums(self) -> tuple[net.Enumeration, ...]:
+        """Returns the names of what waits in stacks."""
+        parts = self.automata.components
+        return tuple(one for component in parts for one in self._stack(component).enumeration())
 
     def _bag(self, component: Component) -> net.Component:
         return lists.write(self, component) if component.listed else bags.write(self, component)
@@ -111,9 +117,12 @@ class Writer:
             tuple(edges),
             start.location if start else locations[0].name,
             start is None,
-            variables,
+            variables + self._stack(component).variables(start),
             span=component.span,
         )
+
+    def _stack(self, component: Component) -> Stack:
+        return Stack(component, self.automata.stack_max)
 
     def started(self, component: Component) -> Start | None:
         """Returns where the component is when the process begins, or None if it is forked later."""
@@ -189,6 +198,7 @@ class Writer:
         }
         if component.listed:
             bound = lists.slots_of(component)
+        bound |= self._stack(component).bound()
         for composition in component.compositions.values():
             forked = Forked(composition.number)
             bound[end_name(forked)] = self._end_of(composition)
@@ -374,6 +384,7 @@ class Writer:
             names[name] = ir.Local(f"{name}'")
         translator = self.translator(component, names)
         block += translator.program(move.program)
+        block += self._stack(component).check(arc)
         block += self._slots(component, arc, translator)
         return tuple(block)
 
@@ -390,6 +401,12 @@ class Writer:
                 begun += lists.beginning(one, translator)
             elif one.component.counted:
                 wanted += bags.beginning(one, again)
+            if again or (one is own and arc.clears):
+                begun += self._stack(one.component).cleared()
+            if one is own:
+                wanted += self._stack(component).moved(arc, translator)
+            else:
+                wanted += self._stack(one.component).begun(one, translator)
             for position, value in enumerate(one.slots):
                 target = ir.Load(variable_name(one.component, position))
                 wanted.append((target, translator.expr(value)))

@@ -57,13 +57,25 @@ class ForkPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """A process that waits behind a `;`: its number in `Component.frames`, and the values it keeps."""
+
+    number: int
+    values: tuple[csp.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
-    """A component at a location with the values of its slots, or a bag with where its members are."""
+    """A component at a location with the values of its slots, or a bag with where its members are.
+
+    `pushed` are the frames that go onto its stack, the next process last.
+    """
 
     component: Component
     location: str
     slots: tuple[csp.Expr, ...] = ()
     members: tuple[Start, ...] = ()
+    pushed: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,8 @@ class Arc:
     """A step of a component: the first of `starts` is its own new location, the others are forked.
 
     A step with a `barrier` synchronises with other components; a `hidden` one is silent. In a rendezvous of
-    two members of a bag, `other` is where the second one comes from and where it goes.
+    two members of a bag, `other` is where the second one comes from and where it goes. An arc that `pops`
+    takes the next process from the stack; one that `clears` leaves none.
     """
 
     source: str
@@ -81,6 +94,8 @@ class Arc:
     hidden: bool = False
     actors: tuple[str, ...] = ()
     other: tuple[str, Start] | None = None
+    pops: bool = False
+    clears: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +103,8 @@ class Component:
     """An automaton; `ends` lists the locations that can terminate, each with its move.
 
     A `counted` one represents all members of a bag: `size` of them, or copies of `endless`. If they keep
-    values, it is `listed`.
+    values, it is `listed`. `frames` numbers the processes that may wait on its stack, from 1; `frame_slots`
+    are the numbers of values that they keep, and `returns` the moves after which the next of them runs.
     """
 
     name: str
@@ -109,6 +125,10 @@ class Component:
     counted: bool = False
     size: int = 0
     endless: str | None = None
+    frames: dict[Term, int] = field(default_factory=dict)
+    frame_slots: list[int] = field(default_factory=list)
+    returns: list[tuple[str, Move]] = field(default_factory=list)
+    returned: set[tuple[int, int]] = field(default_factory=set)  # which of them has an arc to which frame
 
     def outward(self) -> Iterator[tuple[Composition, int]]:
         """Yields the enclosing compositions and the position in each, innermost first."""

@@ -24,27 +24,32 @@ from veristream.languages.csp.lower.expressions import Translator
 from veristream.languages.csp.lower.hidden import drop_scratch
 from veristream.languages.csp.lower.ranges import narrow
 from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.stacks.write import HEIGHT, NEXT
 from veristream.languages.csp.lower.terms import COPIES_MAX
 from veristream.languages.csp.lower.words import add_outside, keep_words
 from veristream.languages.csp.read.parse import read_specification
+from veristream.languages.stacks import STACK_MAX
 from veristream.source import Source
 
 
 def read_models(
-    source: Source, constants: Mapping[str, int], names: Sequence[str] = ()
+    source: Source,
+    constants: Mapping[str, int],
+    names: Sequence[str] = (),
+    stack_max: int = STACK_MAX,
 ) -> tuple[Network, ...]:
     """Returns the verified Networks of a file, in the order in which assertions first name their processes.
 
     With `names`, only of the processes that these assertions speak of, and with these assertions only.
-    Without assertions, returns the last process that has no parameters. Raises ModelError if the model is
-    invalid.
+    Without assertions, returns the last process that has no parameters. At most `stack_max` processes wait
+    in a stack. Raises ModelError if the model is invalid.
     """
     specification = read_specification(source, constants)
     if names and specification.assertions:
         specification = _restricted(specification, names)
     subjects = _subjects(specification) or [_main(specification)]
     lowered: dict[syntax.Ref, Network] = {}
-    return tuple(_with_properties(specification, subject, lowered) for subject in subjects)
+    return tuple(_with_properties(specification, subject, lowered, stack_max) for subject in subjects)
 
 
 def _subjects(specification: syntax.Specification) -> list[syntax.Ref]:
@@ -70,12 +75,13 @@ def _main(specification: syntax.Specification) -> syntax.Ref:
     )
 
 
-def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
+def lower(specification: syntax.Specification, process: syntax.Ref, stack_max: int = STACK_MAX) -> Network:
     """Lowers a process to a Network without properties."""
-    begin, automata = build(specification, process)
+    begin, automata = build(specification, process, stack_max)
     writer = Writer(specification, automata, begin)
     network = Network(
         spell_term(process),
+        enums=writer.enums(),
         variables=tuple(_variable(one) for one in specification.variables),
         channels=(*writer.channels.declared(), *writer.barriers()),
         components=writer.components(),
@@ -89,7 +95,7 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
         one.name
         for part in network.components
         for one in part.variables
-        if one.name.endswith((".n", ".at"))
+        if one.name.endswith((".n", ".at", HEIGHT, NEXT))
     )
     hidden = frozenset(one.name for one in specification.variables if one.hidden)
     return narrow(add_outside(drop_scratch(network, hidden, _observed(specification))), fixed | places)
@@ -117,9 +123,12 @@ def _variable(variable: syntax.Variable) -> Variable:
 
 
 def _with_properties(
-    specification: syntax.Specification, subject: syntax.Ref, lowered: dict[syntax.Ref, Network]
+    specification: syntax.Specification,
+    subject: syntax.Ref,
+    lowered: dict[syntax.Ref, Network],
+    stack_max: int,
 ) -> Network:
-    network = _lowered(specification, subject, lowered)
+    network = _lowered(specification, subject, lowered, stack_max)
     translator = Translator(
         {one.name: one.shape for one in specification.variables},
         {channel.name: channel.capacity for channel in specification.channels},
@@ -132,7 +141,7 @@ def _with_properties(
             continue
         names.add(assertion.text)
         if isinstance(assertion.claim, syntax.Refines):
-            other = _lowered(specification, assertion.claim.specification, lowered)
+            other = _lowered(specification, assertion.claim.specification, lowered, stack_max)
             claim: prop.Claim = prop.Refines(keep_words(other), assertion.claim.model)
         else:
             claim = write_claim(assertion.claim, translator)
@@ -143,8 +152,11 @@ def _with_properties(
 
 
 def _lowered(
-    specification: syntax.Specification, process: syntax.Ref, lowered: dict[syntax.Ref, Network]
+    specification: syntax.Specification,
+    process: syntax.Ref,
+    lowered: dict[syntax.Ref, Network],
+    stack_max: int,
 ) -> Network:
     if process not in lowered:
-        lowered[process] = lower(specification, process)
+        lowered[process] = lower(specification, process, stack_max)
     return lowered[process]

@@ -199,14 +199,18 @@ def forked_number(term: Term) -> int | None:
                 return None
 
 
+class GrowthError(ModelError):
+    """A term is so large that recursion must be growing it."""
+
+
 def refuse_growth(term: Term) -> None:
-    """Raises ModelError if a term is nested so deeply that recursion must be growing it."""
+    """Raises GrowthError if a term is nested so deeply that recursion must be growing it."""
     layer: list[Term] = [term]
     for _ in range(NESTING_MAX):
         layer = [part for one in layer for part in _heads(one)]
         if not layer:
             return
-    raise ModelError(
+    raise GrowthError(
         "this process grows without bound: it does not recurse in the last place",
         layer[0].span,
         "recurse in the last place: `P = a -> Skip; P`, not `P = (a -> P); Skip`",

@@ -85,6 +85,11 @@ def _note(names: Names, piece: Piece) -> None:
             for part in children(node):
                 if part.data in {"variable", "channel_name"}:
                     note(token(part, 0), "channel" if node.data == "channel" else "variable")
+        case "objects":
+            for part in children(node):
+                name = token(part, 0)
+                note(name, "C# object")
+                names.objects[str(name)] = str(token(node, 0))
         case "definition":
             note(token(node, 0), "process")
             given = optional(node, 1)
@@ -137,7 +142,7 @@ def _is_constant(names: Names, name: str, path: tuple[str, ...]) -> bool:
         for word in body.scan_values(lambda value: isinstance(value, Token))
         if word.type == "NAME"
     }
-    calls = any(True for _ in body.find_data("invoke"))
+    calls = any(True for _ in body.find_pred(lambda part: part.data in {"invoke", "method"}))
     return not calls and all(_is_constant(names, word, (*path, name)) for word in sorted(words))
 
 

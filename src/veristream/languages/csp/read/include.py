@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node, children, span_of, token
+from veristream.errors import ModelError, suggest
+from veristream.ir.text.read_tree import Node, child, children, optional, span_of, token
+from veristream.languages.csp.read.library import MODULES, TYPES, declarations_of
 from veristream.languages.csp.read.tree import parse
 from veristream.source import Source, Span, read_source
 
@@ -36,8 +37,10 @@ def _gather(source: Source, path: tuple[Path, ...], seen: set[Path]) -> list[Pie
     for node in children(parse(source)):
         span = span_of(source, node)
         if node.data == "import":
-            hint = "write its functions as macros, `#define f(x) ...;` with `call(f, 1)`, or as programs"
-            raise ModelError("C# libraries are not supported", span, hint)
+            _check_import(source, span, str(token(node, 0))[1:-1])
+            continue
+        if node.data == "objects":
+            pieces += _objects(source, node)
         if node.data != "include":
             pieces.append(Piece(source, node))
             continue
@@ -48,6 +51,41 @@ def _gather(source: Source, path: tuple[Path, ...], seen: set[Path]) -> list[Pie
             raise ModelError(f"`{file.name}` includes itself, directly or indirectly", span, hint)
         if identity not in seen:
             pieces += _gather(_read(file, span), (*path, identity), seen)
+    return pieces
+
+
+def _check_import(source: Source, span: Span, name: str) -> None:
+    """Raises ModelError unless the library is one of PAT's that we have."""
+    if name not in MODULES:
+        hint = (
+            f"there are {', '.join(MODULES)}; write the functions of others as macros,"
+            " `#define f(x) ...;` with `call(f, 1)`, or as programs"
+        )
+        raise ModelError(f"the C# library {name} is not supported", span, hint)
+    folder = Path(source.name).parent
+    for own in (folder / f"{MODULES[name]}.cs", folder / "Lib" / f"{MODULES[name]}.cs"):
+        if own.exists():
+            hint = f"remove it if it is PAT's own {MODULES[name]}"
+            raise ModelError(f"`{own.name}` beside the model is C#, which is not supported", span, hint)
+
+
+def _objects(source: Source, node: Node) -> list[Piece]:
+    """Returns the declarations that stand for objects of the library."""
+    written = token(node, 0)
+    if written not in TYPES:
+        hint = suggest(written, TYPES, f"the types are {', '.join(TYPES)}")
+        raise ModelError(f"the C# type {written} is not supported", span_of(source, written), hint)
+    pieces: list[Piece] = []
+    for one in children(node):
+        name, made, arguments = token(one, 0), one.children[2], optional(one, 3)
+        if child(one, 1).children:
+            hint = f"declare one variable for each: `var<{written}> {name}0, {name}1;`"
+            raise ModelError("an array of objects is not supported", span_of(source, one), hint)
+        if arguments is not None and (str(made) != str(written) or arguments.children):
+            hint = f"write `var<{written}> {name};`"
+            raise ModelError(f"a {written} starts empty", span_of(source, one), hint)
+        library = Source(f"PAT.Lib.{written}", declarations_of(str(name), str(written)))
+        pieces += [Piece(library, part) for part in children(parse(library))]
     return pieces
 
 

@@ -59,6 +59,7 @@ class Names:
     defines: dict[str, Define] = field(default_factory=dict)
     macros: dict[tuple[str, int], Define] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
+    objects: dict[str, str] = field(default_factory=dict)  # the types of C# objects
     channels: dict[str, Channel] = field(default_factory=dict)
     processes: dict[str, int] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
@@ -124,7 +125,7 @@ def check_fresh(scope: Scope, branch: Branch, name: str, what: str) -> None:
     if name in scope.bound or name in scope.local:
         raise scope.error(branch, f"`{name}` is already bound here", f"give this {what} another name")
     kind = scope.names.kinds.get(name, ("", None))[0]
-    if kind in {"constant", "variable", "definition"}:
+    if kind in {"constant", "variable", "definition", "C# object"}:
         raise scope.error(
             branch, f"`{name}` is already declared as a {kind}", f"give this {what} another name"
         )
@@ -136,6 +137,9 @@ def unknown(scope: Scope, branch: Branch, name: str) -> ModelError:
     if name in names.channels:
         hint = f"query a channel with `call(ccount, {name})`, `call(cempty, {name})` and so on"
         return scope.error(branch, f"`{name}` is a channel, not a value", hint)
+    if name in names.objects:
+        hint = f"call a method of it: `{name}.Count()`"
+        return scope.error(branch, f"`{name}` is a {names.objects[name]}, not a value", hint)
     if name in names.processes:
         return scope.error(
             branch, f"`{name}` is a process, not a value", "a process can only follow `->` or an operator"

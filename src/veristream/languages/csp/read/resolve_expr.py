@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import product
-from typing import cast
+from typing import TypeVar, cast
 
 from lark import Token, Tree
 
@@ -12,6 +12,7 @@ from veristream.errors import suggest
 from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, token
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.constant import apply_binary, apply_unary, evaluate
+from veristream.languages.csp.read.library import TYPES, Method, macro_name, methods_of
 from veristream.languages.csp.read.names import Array, Define, Scope, check_fresh, unknown
 from veristream.source import Span
 
@@ -33,6 +34,7 @@ _QUERIES: dict[str, csp.QueryOp] = {
     "cpeek": "peek",
 }
 _INSTANCES_MAX = 100_000
+NodeT = TypeVar("NodeT")
 
 
 def resolve_expr(scope: Scope, node: Node) -> csp.Expr:
@@ -50,6 +52,8 @@ def resolve_expr(scope: Scope, node: Node) -> csp.Expr:
             return _indexed(scope, node)
         case "invoke":
             return _invoke(scope, node)
+        case "method":
+            return _method(scope, node)
         case "call":
             name = token(node, 0)
             hint = f"write a macro, `#define {name}(x) ...;`, and `call({name}, ...)`"
@@ -140,6 +144,63 @@ def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[csp.Expr, ...]]:
     known = [*_QUERIES, *(known for known, _ in macros)]
     hint = suggest(str(name), known, f"C# libraries are not supported: write `#define {name}(x) ...;`")
     raise scope.error(name, f"there is no macro `{name}`", hint)
+
+
+def find_method(scope: Scope, node: Node) -> tuple[Method, str, str, tuple[csp.Expr, ...]]:
+    """Returns the method of `l.Add(1)`, the names of the object and the method, and the arguments."""
+    name, word = str(token(node, 0)).split(".")
+    type_ = scope.names.objects.get(name)
+    if type_ is None:
+        hint = suggest(name, scope.names.objects, f"declare it: `var<{TYPES[0]}> {name};`")
+        raise scope.error(node, f"`{name}` is no object of the library", hint)
+    method = methods_of(type_).get(word)
+    if method is None:
+        known = methods_of(type_)
+        hint = suggest(word, known, f"its methods are {', '.join(known)}")
+        raise scope.error(node, f"the member {word} of {type_} is not supported", hint)
+    given = children(child(node, 1))
+    if len(given) != len(method.parameters):
+        wanted = len(method.parameters)
+        message = f"{type_}.{word} takes {wanted} argument{'' if wanted == 1 else 's'}, not {len(given)}"
+        raise scope.error(node, message)
+    return method, name, word, tuple(resolve_expr(scope, part) for part in given)
+
+
+def method_macro(scope: Scope, name: str, word: str, count: int, *, program: bool = False) -> Define:
+    """Returns the macro of an object's method, which has so many parameters."""
+    names, macro = scope.names, macro_name(name, word, program=program)
+    return names.macros[macro, count] if count else names.defines[macro]
+
+
+def _method(scope: Scope, node: Node) -> csp.Expr:
+    """Resolves the value of a method that changes nothing."""
+    method, name, word, arguments = find_method(scope, node)
+    if method.program:
+        hint = f"call it in a program: `{{{name}.{word}(...);}}`"
+        if method.value:
+            hint = f"assign it in a program: `{{x = {name}.{word}(...);}}`"
+        raise scope.error(node, f"{word} changes `{name}`, so it is no part of an expression", hint)
+    return value_of_method(scope, node, name, word, arguments)
+
+
+def value_of_method(
+    scope: Scope, node: Node, name: str, word: str, arguments: tuple[csp.Expr, ...]
+) -> csp.Expr:
+    """Returns what a method of an object returns, at the place of the call."""
+    define = method_macro(scope, name, word, len(arguments))
+    return at_place(expand_value(scope, define, arguments, scope.span(node)), scope.span(node))
+
+
+def at_place(node: NodeT, span: Span) -> NodeT:
+    """Returns a part of the syntax with one place for all its parts."""
+    if isinstance(node, tuple):
+        return cast("NodeT", tuple(at_place(part, span) for part in node))
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    parts = {
+        one.name: at_place(getattr(node, one.name), span) for one in fields(node) if one.name != "span"
+    }
+    return cast("NodeT", replace(node, **parts, span=span))
 
 
 def indices_of(scope: Scope, node: Node) -> tuple[csp.Expr, ...]:

@@ -11,16 +11,20 @@ from veristream.ir.text.read_tree import Node, child, children, optional, token
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
 from veristream.languages.csp.read.resolve_expr import (
+    at_place,
     combine,
     enter,
     expand_value,
     find_macro,
+    find_method,
     global_element,
     indices_of,
+    method_macro,
     resolve_array,
     resolve_constant,
     resolve_expr,
     value_body,
+    value_of_method,
 )
 from veristream.source import Span
 
@@ -46,6 +50,8 @@ def check_define(scope: Scope, define: Define) -> None:
 def _is_program_name(scope: Scope, body: Node) -> bool:
     """Whether the body is just the name or the call of a program."""
     value = value_body(body)
+    if value is not None and value.data == "method":
+        return bool(find_method(scope, value)[0].program)
     if value is None or value.data not in {"name", "invoke"}:
         return False
     name = str(token(value, 0 if value.data == "name" else 1))
@@ -97,12 +103,35 @@ def _assignments(scope: Scope, node: Node) -> csp.Program:
     if array is not None:
         return _copy(scope, node, str(token(targets[0], 0)), array.elements)
     statements: list[csp.Statement] = []
-    assigned = resolve_expr(scope, value)
+    if value.data == "method" and find_method(scope, value)[0].program:
+        statements, assigned = _returned(scope, value)
+    else:
+        assigned = resolve_expr(scope, value)
     for target in reversed(targets):
         statement = _assign(scope, target, assigned, scope.span(node))
         statements.append(statement)
         assigned = statement.target
     return tuple(statements)
+
+
+def _returned(scope: Scope, node: Node) -> tuple[list[csp.Statement], csp.Expr]:
+    """Resolves a method that changes its object and returns a value; returns a program and the value."""
+    method, name, word, arguments = find_method(scope, node)
+    if not method.value:
+        raise scope.error(node, f"{word} returns nothing", f"write `{name}.{word}(...);` alone")
+    local, span = _new_local(scope, f"{name}__{word}"), scope.span(node)
+    value = value_of_method(scope, node, name, word, arguments)
+    program = [csp.Declare(local, value, span=span), *_do(scope, node)]
+    return program, csp.Bound(local, span=span)
+
+
+def _do(scope: Scope, node: Node) -> csp.Program:
+    """Resolves what a method does to its object."""
+    method, name, word, arguments = find_method(scope, node)
+    if not method.program:
+        raise scope.error(node, "this statement has no effect", f"{word} only returns a value")
+    define = method_macro(scope, name, word, len(arguments), program=True)
+    return at_place(_expand(scope, define, arguments, scope.span(node)), scope.span(node))
 
 
 def _is_array(scope: Scope, node: Node) -> bool:
@@ -131,6 +160,8 @@ def _called(scope: Scope, node: Node, value: Node) -> csp.Program:
         define = scope.names.defines.get(name)
         if define is not None and name not in scope.bound and name not in scope.local:
             return _expand(scope, define, (), scope.span(value))
+    if value.data == "method":
+        return _do(scope, value)
     if value.data == "invoke":
         macro, arguments = find_macro(scope, value)
         return _expand(scope, macro, arguments, scope.span(value))
@@ -206,16 +237,22 @@ def _assign_local_element(scope: Scope, target: Node, value: csp.Expr, span: Spa
     return csp.Assign(csp.Bound(scope.local[name], span=scope.span(target)), value, flat, span=span)
 
 
-def _local(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
-    """Declares a local variable under a name that is unique in the program."""
-    written, initial = token(node, 0), optional(node, 2)
-    name = str(written)
-    check_fresh(scope, written, name, "variable")
+def _new_local(scope: Scope, name: str) -> str:
+    """Returns a name that is unique in the program."""
     unique, count = name, 1
     while unique in scope.taken:
         count += 1
         unique = f"{name}_{count}"
     scope.taken.add(unique)
+    return unique
+
+
+def _local(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
+    """Declares a local variable under a name that is unique in the program."""
+    written, initial = token(node, 0), optional(node, 2)
+    name = str(written)
+    check_fresh(scope, written, name, "variable")
+    unique = _new_local(scope, name)
     shape = tuple(
         resolve_constant(scope, size, "the size of an array") for size in children(child(node, 1))
     )

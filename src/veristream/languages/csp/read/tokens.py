@@ -117,7 +117,7 @@ def tokens_of(source: Source) -> list[Token]:
 
     Raises ModelError at an unexpected character, an unmatched bracket or an unsupported C# feature.
     """
-    tokens = _scan(source)
+    tokens = _join_objects(_scan(source))
     _refuse_csharp(source, tokens)
     partner = pair_brackets(source, tokens, partial(_begins_declaration, tokens))
     _mark_ends(tokens, partner)
@@ -181,21 +181,45 @@ def _strange_character(source: Source, position: int) -> ModelError:
     )
 
 
+def _join_objects(tokens: list[Token]) -> list[Token]:
+    """Joins `<List>` after `var` into a type, and `l.Add` before a `(` into a method; marks `new`."""
+    joined: list[Token] = []
+    position, typed = 0, False
+    while position < len(tokens):
+        one, *more = tokens[position : position + 4]
+        types = [each.type for each in (one, *more)]
+        before = joined[-1].type if joined else ""
+        if before == "_VAR" and one == "<" and types[1:2] == ["NAME"] and more[1:2] == [">"]:
+            joined.append(Token("TYPE", str(more[0]), one.start_pos, end_pos=more[1].end_pos))
+            position, typed = position + 3, True
+            continue
+        if types == ["NAME", "_DOT", "NAME", "_LPAR"]:
+            joined.append(Token("METHOD", f"{one}.{more[1]}", one.start_pos, end_pos=more[1].end_pos))
+            position += 3
+            continue
+        if typed and before == "_EQUALS" and one == "new":
+            one.type = "_NEW"
+        typed = typed and one.type != "SEMI"
+        joined.append(one)
+        position += 1
+    return joined
+
+
 def _refuse_csharp(source: Source, tokens: list[Token]) -> None:
     for before, token, after in zip(tokens, tokens[1:], tokens[2:] + tokens[:1], strict=False):
         span = span_of(source, token)
-        if before.type in {"_VAR", "_HVAR"} and token == "<":
-            raise ModelError(
-                "variables of C# types are not supported", span, "use numbers and arrays of numbers"
-            )
+        if before.type == "_HVAR" and token == "<":
+            hint = "declare it with `var`, or use numbers and arrays of numbers"
+            raise ModelError("an `hvar` of a C# type is not supported", span, hint)
         if before.type == "_INCLUDE" and token == "<":
             raise ModelError("C# libraries are not supported", span, _NO_CSHARP)
-        if token == "new" and before.type in {"_EQUALS", "_LPAR", "_COMMA"} and after.type == "NAME":
+        if (
+            token.type == "NAME"
+            and token == "new"
+            and before.type in {"_EQUALS", "_LPAR", "_COMMA"}
+            and after.type == "NAME"
+        ):
             raise ModelError("objects of C# classes are not supported", span, "use arrays of numbers")
-        if before.type == "_DOT" and token.type == "NAME" and after.type == "_LPAR":
-            raise ModelError(
-                f"methods of C# objects, such as `{token}`, are not supported", span, _NO_CSHARP
-            )
         if token == "for" and after.type == "_LPAR" and before.type in {"_LBRACE", "SEMI", "_RBRACE"}:
             hint = "write `var i = 0; while (i < n) { ... i++; }`"
             raise ModelError("`for` loops are not supported", span, hint)

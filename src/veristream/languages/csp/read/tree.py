@@ -32,6 +32,9 @@ from veristream.source import Source, Span
 
 _WORDS = {
     "NAME": "a name",
+    "TYPE": "a type",
+    "METHOD": "a method",
+    "_NEW": "`new`",
     "INT": "a number",
     "STRING": 'a "string"',
     "SIMPLE": "`deadlockfree`, `divergencefree`, `deterministic`, `nonterminating`",
@@ -57,6 +60,7 @@ _WORDS = {
 _EXPRESSION = {
     "INT",
     "NAME",
+    "METHOD",
     "_LPAR",
     "SIGN",
     "NOT",

@@ -80,6 +80,7 @@ class Scratch(NamedTuple):
     ready: Bounds  # a zone before a step, and its normalised result
     cuts: Bounds
     room: NDArray[np.int32]  # for a zone, as `zone` and `other` are
+    marks: NDArray[np.int64]  # of a zone that is compared with those kept
 
 
 @loop
@@ -173,8 +174,8 @@ def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
 
 
 @loop
-def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """Extrapolates: forgets what no later test can distinguish, given the locations of the components."""
+def set_limits(code, shape, scratch, row):  # type: ignore[no-untyped-def]
+    """Writes the constants L and U of all clocks to the scratch, given the locations of the components."""
     call_2(code.places, row, scratch.places.ctypes.data)
     lower, upper = scratch.lower, scratch.upper
     lower[:] = -1
@@ -186,7 +187,13 @@ def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def
                 clock = shape.bounds[k, 0]
                 lower[clock] = max(lower[clock], shape.bounds[k, 1])
                 upper[clock] = max(upper[clock], shape.bounds[k, 2])
-    extrapolate_lu(zone, shape.n, lower, upper)
+
+
+@loop
+def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """Extrapolates: forgets what no later test can distinguish. Leaves L and U in the scratch."""
+    set_limits(code, shape, scratch, row)
+    extrapolate_lu(zone, shape.n, scratch.lower, scratch.upper)
 
 
 @loop
@@ -228,7 +235,10 @@ def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-unty
 
 @loop
 def normalise(code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone) -> int:
-    """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number."""
+    """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number.
+
+    Leaves L and U in the scratch.
+    """
     if shape.differences.shape[0] == 0:
         copy(zone, scratch.cuts[0], shape.n)
         extrapolate(code, shape, scratch, row, scratch.cuts[0])

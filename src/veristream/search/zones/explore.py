@@ -162,7 +162,7 @@ class NodeMemory:
     def __init__(self, word_count: int, n: int, budget: int) -> None:
         self.word_count, self.budget = word_count, budget
         self.per_node = 4 * n**2 + _PER_NODE
-        self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, kept.NONE // INDEX_WORDS_MAX)
+        self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, kept.NODES_MAX)
         self.slot_count = 1 << 12
         self.table = reserve(4 * self.slot_count)
         self.rows = reserve(8 * word_count * self.node_count_max)

@@ -8,7 +8,7 @@ A state can have many thousands of nodes, so an index has *marks* of each: bound
 seven to a word. A zone that covers another has no smaller marks, and one subtraction compares a word of
 them. Nodes whose marks of lower and upper bounds are equal form a *group*. If those marks allow that one
 zone of a group covers the new one, or the reverse, the marks of differences are compared, node by node; few
-zones are left to look at.
+zones are left to look at. The only node of a state has no marks.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ GROUP, ENTRY = 2, 4
 
 INDEX_WORDS_MAX = 16
 """The most words that the index needs for each node."""
+
+ALONE = 0x80000000
+"""Added to the number of a node that is the only one of its state, in place of a chain."""
+
+UNIT = 4
+"""A block begins at a multiple of this many words, which is its number."""
+
+NODES_MAX = UNIT * (ALONE - 1) // INDEX_WORDS_MAX
+"""There are fewer blocks than numbers for them."""
 
 Words = NDArray[np.int64]
 
@@ -171,18 +180,18 @@ def at_least(big: int, small: int) -> bool:
 
 @loop
 def _room(nodes, block):  # type: ignore[no-untyped-def]
-    return (nodes.blocks[block] >> 32) & 0xFFFF
+    return (nodes.blocks[UNIT * block] >> 32) & 0xFFFF
 
 
 @loop
 def _count(nodes, block):  # type: ignore[no-untyped-def]
-    return nodes.blocks[block] >> 48
+    return nodes.blocks[UNIT * block] >> 48
 
 
 @loop
 def _numbers(nodes, block, width):  # type: ignore[no-untyped-def]
     """Where the numbers of a block begin among the halves."""
-    return 2 * (block + 1 + width * _room(nodes, block))
+    return 2 * (UNIT * block + 1 + width * _room(nodes, block))
 
 
 @loop
@@ -191,9 +200,11 @@ def _new_block(nodes, tally, before, width):  # type: ignore[no-untyped-def]
     room = np.int64(1)
     if before != NONE:
         room = min(2 * _room(nodes, before), np.int64(BLOCK_MAX))
-    block = tally[INDEXED] + 1  # 0 is no block
-    tally[INDEXED] += 1 + width * room + ((room + 1) >> 1)
-    nodes.blocks[block] = room << 32 | before
+    tally[INDEXED] += UNIT if tally[INDEXED] == 0 else 0  # 0 is no block
+    block = tally[INDEXED] // UNIT
+    words = 1 + width * room + ((room + 1) >> 1)
+    tally[INDEXED] += (words + UNIT - 1) // UNIT * UNIT
+    nodes.blocks[UNIT * block] = room << 32 | before
     return block
 
 
@@ -202,9 +213,20 @@ def _append(nodes, block, width, marks, first, number):  # type: ignore[no-untyp
     """Adds an entry with the marks from `first` on to a block that has room."""
     room, count = _room(nodes, block), _count(nodes, block)
     for k in range(width):
-        nodes.blocks[block + 1 + k * room + count] = marks[first + k]
+        nodes.blocks[UNIT * block + 1 + k * room + count] = marks[first + k]
     nodes.block_halves[_numbers(nodes, block, width) + count] = number
-    nodes.blocks[block] += np.int64(1) << 48
+    nodes.blocks[UNIT * block] += np.int64(1) << 48
+
+
+@loop
+def _drop(nodes, tally, node, depth):  # type: ignore[no-untyped-def]
+    """Notes that a new node of the given depth covers a node."""
+    nodes.flags[node] |= COVERED
+    tally[DROPPED] += 1
+    if node >= tally[EXPANDED]:
+        tally[AHEAD] += 1
+        if nodes.depths[node] < depth:
+            tally[SKEWED] = 1
 
 
 @loop
@@ -214,17 +236,12 @@ def _remove(nodes, tally, block, entry, depth):  # type: ignore[no-untyped-def]
     index, halves = nodes.blocks, nodes.block_halves
     room, last = _room(nodes, block), _count(nodes, block) - 1
     first = _numbers(nodes, block, ENTRY)
-    node = np.int64(halves[first + entry])
-    nodes.flags[node] |= COVERED
-    tally[DROPPED] += 1
-    if node >= tally[EXPANDED]:
-        tally[AHEAD] += 1
-        if nodes.depths[node] < depth:
-            tally[SKEWED] = 1
+    _drop(nodes, tally, np.int64(halves[first + entry]), depth)
     for k in range(ENTRY):
-        index[block + 1 + k * room + entry] = index[block + 1 + k * room + last]
+        at = UNIT * block + 1 + k * room
+        index[at + entry] = index[at + last]
     halves[first + entry] = halves[first + last]
-    index[block] -= np.int64(1) << 48
+    index[UNIT * block] -= np.int64(1) << 48
 
 
 # --- comparing ---
@@ -249,7 +266,7 @@ def _sift_group(shape, scratch, nodes, tally, head, zone, depth, above, under): 
         numbers = _numbers(nodes, block, ENTRY)
         entry = 0
         while entry < count:
-            at = block + 1 + entry
+            at = UNIT * block + 1 + entry
             over = above and at_least(index[at], marks[GROUP + 2])
             below_ = under and at_least(marks[GROUP], index[at + 2 * room])
             if over or below_:
@@ -263,7 +280,7 @@ def _sift_group(shape, scratch, nodes, tally, head, zone, depth, above, under): 
                     count -= 1
                     continue  # with the entry that took its place
             entry += 1
-        block = index[block] & NONE
+        block = index[UNIT * block] & NONE
     return False
 
 
@@ -279,7 +296,8 @@ def _sift(shape, scratch, nodes, tally, head, zone, depth):  # type: ignore[no-u
         room, count = _room(nodes, block), _count(nodes, block)
         numbers = _numbers(nodes, block, GROUP)
         for entry in range(count):
-            first, second = index[block + 1 + entry], index[block + 1 + room + entry]
+            at = UNIT * block + 1 + entry
+            first, second = index[at], index[at + room]
             above = at_least(first, one) and at_least(second, two)
             under = at_least(one, first) and at_least(two, second)
             if not above and not under:
@@ -289,7 +307,7 @@ def _sift(shape, scratch, nodes, tally, head, zone, depth):  # type: ignore[no-u
             chain = np.int64(halves[numbers + entry])
             if _sift_group(shape, scratch, nodes, tally, chain, zone, depth, above, under):
                 return np.int64(-1)
-        block = index[block] & NONE
+        block = index[UNIT * block] & NONE
     return own
 
 
@@ -306,11 +324,28 @@ def _enter_index(scratch, nodes, tally, head_address, own, node):  # type: ignor
         _append(nodes, block, GROUP, scratch.marks, 0, np.int64(NONE))
     block = np.int64(halves[own])
     while block != NONE and _count(nodes, block) == _room(nodes, block):
-        block = nodes.blocks[block] & NONE
+        block = nodes.blocks[UNIT * block] & NONE
     if block == NONE:
         block = _new_block(nodes, tally, np.int64(halves[own]), ENTRY)
         halves[own] = block
     _append(nodes, block, ENTRY, scratch.marks, GROUP, node)
+
+
+@loop
+def _place_alone(shape, scratch, nodes, tally, head, zone, depth):  # type: ignore[no-untyped-def]
+    """Compares the zone with the only node of a state: -1 if that covers it, 1 if the zone takes its place.
+    Otherwise the node enters the index: 0."""
+    node = np.int64(load_half(head)) - ALONE
+    mine = zone_of(nodes, node, shape.n)
+    if _includes(shape, scratch, mine, zone):
+        return -1
+    if _includes(shape, scratch, zone, mine):
+        _drop(nodes, tally, node, depth)
+        return 1
+    store_half(head, NONE)
+    set_marks(shape, scratch, mine)
+    _enter_index(scratch, nodes, tally, head, np.int64(0), node)
+    return 0
 
 
 @loop
@@ -322,12 +357,21 @@ def add_zone(shape, scratch, store, nodes, tally, row, print_, zone, parent, ent
     if state == fresh:
         tally[DISCRETE] += 1
     head = store.parents + 4 * state
-    set_marks(shape, scratch, zone)
-    own = _sift(shape, scratch, nodes, tally, np.int64(load_half(head)), zone, depth)
-    if own < 0:
-        return -1
     node = tally[NODES]
-    _enter_index(scratch, nodes, tally, head, own, node)
+    chain = np.int64(load_half(head))
+    alone = 1 if chain == NONE else 0
+    if chain != NONE and chain >= ALONE:
+        alone = _place_alone(shape, scratch, nodes, tally, head, zone, depth)
+        if alone < 0:
+            return -1
+    if alone == 1:
+        store_half(head, ALONE + node)
+    else:
+        set_marks(shape, scratch, zone)
+        own = _sift(shape, scratch, nodes, tally, np.int64(load_half(head)), zone, depth)
+        if own < 0:
+            return -1
+        _enter_index(scratch, nodes, tally, head, own, node)
     copy(zone, zone_of(nodes, node, shape.n), shape.n)
     nodes.states[node] = state
     nodes.parents[node] = parent

@@ -4,6 +4,9 @@
 - Fischer's protocol (models/uppaal/fischer.xml): mutual exclusion, with 2 to 8 processes.
 - RabbitMQ (models/rabbitmq/rabbitmq.xml): no fake client publishes or receives, in both scenarios of figure
   12, and in the first one with queues of 1 to 4 messages, to which one more is published.
+- Models in the manner of real designs (bench/models/timed): a pacemaker with twelve clocks, an election of
+  a leader, a level crossing with several trains and cars, a job shop; and Fischer's protocol with ten
+  processes.
 
 The benchmark does not run UPPAAL. The figures of R. Li, J. Yin, H. Zhu, P. C. Vinh, Verification of
 RabbitMQ with Kerberos Using Timed Automata, 2022, are cited as published: they come from UPPAAL 4.1.24 on
@@ -42,12 +45,13 @@ PAPER = "figure 12, as published: UPPAAL 4.1.24 on the authors' machine, a Core 
 
 @dataclass(frozen=True)
 class Case:
-    """A query on a model in `models/`, with constants."""
+    """A query on a model, with constants."""
 
     name: str
     model: str
     query: str
     constants: dict[str, int] = field(default_factory=dict)
+    folder: str = "models"
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,20 @@ class Figure:
 FISCHER_CASES = [Case(f"fischer_{k}", FISCHER, EXCLUSION, {"N": k}) for k in range(2, 9)]
 QUEUE_CASES = [
     Case(f"queue_{k}", RABBITMQ, SECURITY, {"SCENARIO": 1, "N": k, "MESSAGES": k + 1}) for k in range(1, 5)
+]
+DESIGNS = "bench/models/timed"
+DESIGN_CASES = [
+    Case("pacemaker", "pacemaker.xta", "A[] not Quick.early", {}, DESIGNS),
+    Case("election", "election.xta", "A[] Node(N).wait imply Node(N).x <= WAIT", {"N": 7}, DESIGNS),
+    Case(
+        "crossing",
+        "crossing.xta",
+        "A[] not (exists (i : train_t) Train(i).over) or not (exists (j : car_t) Car(j).on)",
+        {"TRAINS": 3, "CARS": 3},
+        DESIGNS,
+    ),
+    Case("shop", "shop.xta", "A[] (forall (j : job_t) Job(j).done) imply time >= LEAST", {"J": 5}, DESIGNS),
+    Case("fischer_10", FISCHER, EXCLUSION, {"N": 10}),
 ]
 FIGURE_12 = (
     Published(Case("scenario_1", RABBITMQ, SECURITY, {"SCENARIO": 1}), 9.391, 126_004),
@@ -142,7 +160,7 @@ def _measure_one(case: Case) -> dict[str, Any]:
     from veristream.verdict import word
 
     began = time.perf_counter()
-    network = load(ROOT / "models" / case.model, case.constants)
+    network = load(ROOT / case.folder / case.model, case.constants)
     asked = [one for one in network.properties if one.name == case.query]
     inquiry = inquire(network, asked, REACH_FIRST)
     compiled = time.perf_counter()
@@ -189,6 +207,24 @@ def _growth_row(figure: Figure, before: Figure | None) -> list[str]:
         "" if before is None else f"{figure.zones / before.zones:.2f}",
         f"{figure.search_seconds:.4f}",
         "" if before is None else f"{figure.search_seconds / before.search_seconds:.2f}",
+        f"{figure.zones / figure.search_seconds / 1000:,.0f}",
+        f"{figure.compile_seconds:.2f}",
+        f"{figure.wall_seconds:.2f}",
+        f"{figure.memory_mib:,.0f}",
+    ]
+
+
+DESIGN_HEAD = ("case", "zones", "steps", "search s", "k zones/s", "compile s", "whole s", "MiB")
+
+
+def design_row(figure: Figure) -> list[str]:
+    """Formats a figure of a design."""
+    constants = [f"{name}={value}" for name, value in figure.case.constants.items()]
+    return [
+        " ".join([figure.case.name, *constants]),
+        f"{figure.zones:,}",
+        f"{figure.steps:,}",
+        f"{figure.search_seconds:.3f}",
         f"{figure.zones / figure.search_seconds / 1000:,.0f}",
         f"{figure.compile_seconds:.2f}",
         f"{figure.wall_seconds:.2f}",
@@ -256,9 +292,11 @@ def main() -> None:
     fischer = [measure(case, runs) for case in FISCHER_CASES]
     queue = [measure(case, runs) for case in QUEUE_CASES]
     paper = [(published, measure(published.case, runs)) for published in FIGURE_12]
+    designs = [measure(case, runs) for case in DESIGN_CASES]
     table(f"Fischer's protocol: {EXCLUSION}", GROWTH_HEAD, growth_rows(fischer))
     table(f"RabbitMQ, N places and MESSAGES messages: {SECURITY}", GROWTH_HEAD, growth_rows(queue))
     table(f"RabbitMQ beside its paper: {SECURITY}", PAPER_HEAD, [paper_row(*both) for both in paper])
+    table("Models in the manner of real designs", DESIGN_HEAD, [design_row(one) for one in designs])
     say("  paper: UPPAAL's figures as published, from another machine and the authors' own model;")
     say("  UPPAAL is not installed here and was not run")
     say("  ours: measured here; `whole` begins with an empty kernel cache, MiB is the peak of the process")
@@ -266,7 +304,9 @@ def main() -> None:
         "timed",
         ratios_of(fischer, queue, paper),
         {
-            "cases": [asdict(figure) for figure in [*fischer, *queue, *(figure for _, figure in paper)]],
+            "cases": [
+                asdict(figure) for figure in [*fischer, *queue, *(figure for _, figure in paper), *designs]
+            ],
             "paper": {
                 "source": PAPER,
                 **{

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
+
+import numpy as np
 
 from tests.parity.shared import sharing_with_threads
 from veristream.ir.network import Network
 from veristream.ir.oracle.timed import TimedInterpreter, TimedStep
 from veristream.ir.property import Property
 from veristream.ir.show import show_timed
+from veristream.kernel.extrapolate import covers
+from veristream.kernel.layout import Row
+from veristream.kernel.zones import Zone, includes
 from veristream.search.limits import Limits, silent
 from veristream.search.reach import partition
 from veristream.search.shared.zone_part import ZonePart
 from veristream.search.shared.zones import SharedZones, opening_zones_shared
-from veristream.search.zones.expand import COVERED
 from veristream.search.zones.explore import ZoneExploration
 from veristream.search.zones.inquiry import Inquiry
+from veristream.search.zones.kept import COVERED
 from veristream.search.zones.safety import (
     ExploringZones,
     OpenZones,
@@ -102,14 +108,41 @@ def _run_level(parts: Sequence[ZonePart], random: Random) -> None:
                     its_inbox.append((part.number, records))
 
 
-def kept_zones(searches: Sequence[ZoneExploration]) -> set[tuple[bytes, bytes]]:
-    """The pairs of a discrete state and a zone that no other zone includes."""
-    return {
-        (zones.row(node).tobytes(), zones.zone(node).tobytes())
-        for zones in searches
-        for node in range(zones.state_count)
-        if not zones.nodes.flags[node] & COVERED
-    }
+def kept_zones(searches: Sequence[ZoneExploration]) -> dict[bytes, list[Zone]]:
+    """The zones of each discrete state that no other zone covers."""
+    kept: dict[bytes, list[Zone]] = {}
+    for zones in searches:
+        for node in range(zones.state_count):
+            if not zones.nodes.flags[node] & COVERED:
+                kept.setdefault(zones.row(node).tobytes(), []).append(zones.zone(node))
+    return kept
+
+
+def check_kept_alike(searches: Sequence[ZoneExploration], others: Sequence[ZoneExploration]) -> None:
+    """Asserts that both keep as many zones, and that each has exactly one among the others that covers it
+    and that it covers: which of two such zones is kept depends on the order."""
+    ours, theirs = kept_zones(searches), kept_zones(others)
+    assert ours.keys() == theirs.keys()
+    for row, mine in ours.items():
+        covers_other = covering(searches[0], np.frombuffer(row, np.uint64))
+        assert len(mine) == len(theirs[row])
+        for zone in mine:
+            assert sum(covers_other(zone, one) and covers_other(one, zone) for one in theirs[row]) == 1
+
+
+def covering(zones: ZoneExploration, row: Row) -> Callable[[Zone, Zone], bool]:
+    """Whether one zone covers another in the discrete state, from the tables of its locations."""
+    shape, n = zones.shape, zones.shape.n
+    if len(shape.differences):
+        return lambda big, small: includes(big, small, n)
+    words, places = row.copy(), np.zeros(shape.component_count, np.int64)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+    kind(zones.code.places)(words.ctypes.data, places.ctypes.data)
+    lower, upper = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for place in places[places >= 0]:
+        for clock, low, high in shape.bounds[shape.first[place] : shape.first[place + 1]]:
+            lower[clock], upper[clock] = max(lower[clock], low), max(upper[clock], high)
+    return lambda big, small: covers(big, small, n, lower, upper)
 
 
 def check_alike(network: Network, properties: Sequence[Property], open_: OpenZones) -> None:

@@ -6,6 +6,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import veristream as vs
 
@@ -13,11 +16,25 @@ ROOT = Path(__file__).resolve().parents[2]
 EXCLUSION = "A[] forall (i : id_t) forall (j : id_t) P(i).cs && P(j).cs imply i == j"
 
 
-def test_one_case_is_the_check_of_its_query() -> None:
-    case = {"name": "three", "model": "uppaal/fischer.xml", "query": EXCLUSION, "constants": {"N": 3}}
-    command = [sys.executable, str(ROOT / "bench" / "timed.py"), "--one", json.dumps(case)]
+SAFE = "A[] not (exists (i : train_t) Train(i).over) or not (exists (j : car_t) Car(j).on)"
+CASES = [
+    {"model": "uppaal/fischer.xml", "query": EXCLUSION, "constants": {"N": 3}, "folder": "models"},
+    {
+        "model": "crossing.xta",
+        "query": SAFE,
+        "constants": {"TRAINS": 1, "CARS": 1},
+        "folder": "bench/models/timed",
+    },
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=["fischer", "crossing"])
+def test_one_case_is_the_check_of_its_query(case: dict[str, Any]) -> None:
+    wanted = json.dumps({"name": "case", **case})
+    command = [sys.executable, str(ROOT / "bench" / "timed.py"), "--one", wanted]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    (result,) = vs.check(ROOT / "models" / "uppaal" / "fischer.xml", [EXCLUSION], constants={"N": 3})
+    path = ROOT / case["folder"] / case["model"]
+    (result,) = vs.check(path, [case["query"]], constants=case["constants"])
     assert found["verdict"] == "holds"
     assert (found["zones"], found["steps"]) == (result.effort.states, result.effort.transitions)
     assert min(found["compile_seconds"], found["search_seconds"]) > 0

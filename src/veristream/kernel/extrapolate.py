@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.kernel.zones import INFINITY, LE_ZERO, Zone, at_most, below, close, free
+from veristream.kernel.zones import INFINITY, LE_ZERO, Zone, add, at_most, below, close, free
 from veristream.native.loop import loop
 
 Constants = NDArray[np.int32]
@@ -58,3 +58,24 @@ def extrapolate_lu(d: Zone, n: int, lower: Constants, upper: Constants) -> None:
             free(d, n, i)  # the same as the rules, without closing the whole zone again
     if changed:
         close(d, n)
+
+
+@loop
+def covers(big: Zone, small: Zone, n: int, lower: Constants, upper: Constants) -> bool:
+    """Whether each point of the small zone is simulated by a point of the big one, with L and U for each
+    clock; both zones are canonical."""
+    if small[0] < LE_ZERO:
+        return True
+    for i in range(n):
+        least = small[i]
+        if i > 0 and (upper[i] < 0 or least < at_most(-upper[i])):
+            continue  # all points are beyond U, so a point with a greater value of the clock simulates them
+        for j in range(n):
+            bound = big[j * n + i]
+            if bound >= small[j * n + i]:
+                continue
+            if j == 0:
+                return False
+            if lower[j] >= 0 and add(bound, below(-lower[j])) < least:
+                return False
+    return True

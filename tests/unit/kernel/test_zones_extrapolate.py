@@ -26,7 +26,7 @@ from tests.unit.kernel.points import (
     some_zones,
 )
 from veristream.kernel import zones as dbm
-from veristream.kernel.extrapolate import extrapolate_lu
+from veristream.kernel.extrapolate import covers, extrapolate_lu
 
 few = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -289,3 +289,43 @@ def test_extrapolated_zones_are_finitely_many(values: list[int], data: st.DataOb
     finite = [one.constant for one in read(lu(zone, lower, upper), 4).constraints]
     assert min(finite) >= -max(0, *upper)
     assert max(finite) <= 3 * max(0, *lower)
+
+
+# --- covering ---
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Described, Described, list[int], list[int]]:
+    """Two zones of up to two clocks and constants L and U for each clock."""
+    m = draw(st.sampled_from([1, 2, 2, 2]))
+    some = st.lists(st.integers(-1, 4), min_size=m, max_size=m)
+    return draw(some_zones(m)), draw(some_zones(m)), draw(some), draw(some)
+
+
+def covered(big: Described, small: Described, lower: list[int], upper: list[int]) -> bool:
+    """Whether each point of the small zone is simulated by a point of the big one, point by point."""
+    points = grid(small.m)
+    inside = points[holds(small, points)]
+    return bool(meets(big, simulating(inside, lower, upper)).all())
+
+
+@settings(few, max_examples=300)
+@given(pairs())
+@example((describe(1), describe(1, Constraint(0, 1, -3, True)), [-1], [-1]))
+@example((describe(2, Constraint(1, 2, 0, False)), describe(2), [1, 2], [2, 1]))
+def test_covering_is_simulation_point_by_point(
+    case: tuple[Described, Described, list[int], list[int]],
+) -> None:
+    big, small, lower, upper = case
+    found = covers(closed(big), closed(small), big.n, constants(lower), constants(upper))
+    assert found == covered(big, small, lower, upper)
+
+
+def test_covering_forgets_more_than_extrapolation() -> None:
+    """y is ahead of x by at most 1, or by at most 2 once x is at least 3. If y is compared from below with
+    3 only, x = 3 and y = 4 do all that x = 3 and y = 5 do."""
+    near = describe(2, Constraint(2, 1, 1, False), Constraint(1, 2, 0, False))
+    far = describe(2, Constraint(2, 1, 2, False), Constraint(1, 2, 0, False), Constraint(0, 1, -3, False))
+    assert not dbm.includes(lu(near, [9, 3], [9, 9]), lu(far, [9, 3], [9, 9]), 3)
+    assert covers(closed(near), closed(far), 3, constants([9, 3]), constants([9, 9]))
+    assert not covers(closed(near), closed(far), 3, constants([9, 5]), constants([9, 9]))

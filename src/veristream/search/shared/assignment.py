@@ -19,6 +19,10 @@ from veristream.search.shared.contract import SharedPart
 from veristream.search.shared.state_part import Part
 from veristream.source import Source
 
+COVERING = "zones that simulate a zone cover it"
+"""Which zones a timed search keeps. A checkpoint of another rule cannot be continued: nodes would get other
+numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -61,7 +65,9 @@ def only_with(network: Network, properties: Sequence[Property]) -> Network:
 def digest_of(network: Network, watch: Watch, reduced: bool = False, reach: int = 0) -> str:
     """Returns a digest of all that must be equal on all machines; kernels may differ between machines.
     The network has only the properties that are searched for."""
-    parts = (print_network(network), watch, lay_out(network), reduced, reach)
+    parts: list[object] = [print_network(network), watch, lay_out(network), reduced, reach]
+    if network.timed:
+        parts.append(COVERING)
     return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
 

@@ -33,6 +33,7 @@ from veristream.search.shared.messages import (
     ZoneProgress,
 )
 from veristream.search.zones import expand as native
+from veristream.search.zones import kept
 from veristream.search.zones import partition as sharing
 from veristream.search.zones.expand import absorb_zones, scatter_zones
 from veristream.search.zones.explore import MODEL_FAILS, Pace, ZoneExploration
@@ -99,7 +100,7 @@ class ZonePart:
         exploration = self.exploration
         fresh = not self._sharing.used.any()
         while True:
-            expanded = exploration.tally[native.EXPANDED]
+            expanded = exploration.tally[kept.EXPANDED]
             with self.pace.kept():
                 reason = scatter_zones(*exploration.native(), self._sharing, self.pace.count)
             match reason:
@@ -109,7 +110,7 @@ class ZonePart:
                 case native.COMPLETE | native.FAULT:
                     exploration.check_budget()
                     return partition.LEVEL
-                case native.NEED_OUTBOX if fresh and expanded == exploration.tally[native.EXPANDED]:
+                case native.NEED_OUTBOX if fresh and expanded == exploration.tally[kept.EXPANDED]:
                     self._widen_outboxes()
                 case native.NEED_OUTBOX:
                     return partition.FULL_OUTBOX
@@ -170,7 +171,7 @@ class ZonePart:
     def counters(self) -> Counters:
         exploration = self.exploration
         return Counters(
-            exploration.state_count,
+            exploration.counts.states,
             exploration.counts.transitions,
             int(self._sharing.tally[sharing.SENT]),
             0,  # hits report the propositions that were seen
@@ -203,14 +204,9 @@ class ZonePart:
         words = np.frombuffer(blob, np.int64).copy()
         exploration, taken = self.exploration, 0
         while taken < count:
-            args = (
-                exploration.tally,
-                exploration.shape.n,
-                self._sharing.owners,
-                words,
-                words.view(np.int32),
-            )
-            taken = restore_zones(exploration.store(), exploration.nodes, *args, taken)
+            code, shape, store, nodes, tally, scratch, _ = exploration.native()
+            args = (self._sharing.owners, words, words.view(np.int32), taken)
+            taken = restore_zones(code, shape, scratch, store, nodes, tally, *args)
             if taken < count:
                 exploration.make_room_for_one()
         exploration.check_budget()
@@ -218,8 +214,10 @@ class ZonePart:
     def _resume_from(self, frontier: int, progress: ZoneProgress) -> None:
         """Makes the restored nodes from `frontier` on the level to expand."""
         tally, watched = self.exploration.tally, self.exploration.watched
-        tally[native.EXPANDED], tally[native.LEVEL] = frontier, progress.level - 1
-        tally[native.TRANSITIONS], tally[native.SKEWED] = progress.transitions, not progress.is_shortest
+        tally[kept.EXPANDED], tally[kept.LEVEL] = frontier, progress.level - 1
+        tally[kept.TRANSITIONS], tally[kept.SKEWED] = progress.transitions, not progress.is_shortest
+        waiting = self.exploration.nodes.flags[frontier : self.exploration.state_count]
+        tally[kept.AHEAD] = np.count_nonzero(waiting & kept.COVERED)
         best = [(one.value, one.index, one.asked) for one in progress.best]
         watched.best[:] = np.array(best, np.int64).reshape(watched.best.shape)
         self._sharing.tally[sharing.COMING] = progress.level
@@ -242,7 +240,7 @@ class ZonePart:
         )
         beside = f"part-{self.number}-{level}.json"
         Path(folder, beside).write_bytes(encode(progress))
-        frontier = int(exploration.tally[native.EXPANDED])
+        frontier = int(exploration.tally[kept.EXPANDED])
         return SavedPart((*self._files, beside), frontier, Totals(counters.transitions))
 
     def load(self, folder: str, saved: SavedPart) -> None:

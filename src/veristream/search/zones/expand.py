@@ -1,10 +1,4 @@
-"""Breadth-first search of zones, in native code.
-
-A *node* is a zone together with a discrete state. Discrete states are stored once, in the visited set; each
-has a chain of its nodes. A new zone is dropped if a node of the chain includes it; the nodes of the chain
-that it includes are removed from the chain, and are not expanded any more. The nodes themselves stay in
-memory, so that the path to each can be reconstructed.
-"""
+"""Breadth-first search of zones, in native code; see `zones.kept` for what is stored."""
 
 from __future__ import annotations
 
@@ -13,11 +7,26 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.kernel.zones import INFINITY, Zone, copy, includes, is_unbounded
+from veristream.kernel.zones import INFINITY, Zone, copy, is_unbounded
 from veristream.native.loop import loop
-from veristream.native.primitives import call_1, call_2, call_4, load_half, store_half
+from veristream.native.primitives import call_1, call_2, call_4
 from veristream.search.reach.partition import owner_of
-from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.reach.visited import Store, fingerprint
+from veristream.search.zones.kept import (
+    AHEAD,
+    COVERED,
+    DISCRETE,
+    EXPANDED,
+    LEVEL,
+    NODE_LIMIT,
+    NODES,
+    TABLE_LIMIT,
+    TRANSITIONS,
+    Nodes,
+    Words,
+    add_zone,
+    zone_of,
+)
 from veristream.search.zones.partition import (
     COMING,
     LEVEL_END,
@@ -36,6 +45,7 @@ from veristream.search.zones.steps import (
     leaving,
     normalise,
     set_clocks,
+    set_limits,
     stuck,
     take_away,
     tested,
@@ -44,33 +54,11 @@ from veristream.search.zones.steps import (
 # Why `expand_zones` and `scatter_zones` return; COMPLETE may refer to a level.
 QUANTUM, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, NEED_OUTBOX, FAULT = range(9)
 
-# Counters of a search; LEVEL is the depth of the node expanded last, -1 before the first.
-NODES, EXPANDED, TRANSITIONS, DISCRETE, DEPTH, SKEWED, TABLE_LIMIT, NODE_LIMIT, LEVEL = range(9)
-TALLY_COUNT = 9
-
 BEYOND = INFINITY - 1
 """The measure of a clock that exceeds what zones distinguish, but may be bounded."""
 
-COVERED = 1
-NONE = 0xFFFFFFFF
-
-Words = NDArray[np.int64]
-
 # What a watched part may require of deadlocks.
 NOT_ASKED, ALIVE, DEAD = -1, 0, 1
-
-
-class Nodes(NamedTuple):
-    """All nodes, by number; an entry is the step that led to the node: its action, and above 32 bits its
-    place among the successors of the parent."""
-
-    zones: NDArray[np.int32]
-    states: NDArray[np.uint32]
-    following: NDArray[np.uint32]  # in the chain of the discrete state
-    parents: NDArray[np.uint32]
-    entries: NDArray[np.int64]
-    depths: NDArray[np.int32]
-    flags: NDArray[np.uint8]
 
 
 class Watched(NamedTuple):
@@ -94,60 +82,8 @@ class Watched(NamedTuple):
 
 
 @loop
-def _zone_of(nodes, node, n):  # type: ignore[no-untyped-def]
-    return nodes.zones[node * n * n : (node + 1) * n * n]
-
-
-@loop
 def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
     return store.rows + 8 * store.word_count * np.int64(nodes.states[node])
-
-
-@loop
-def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-untyped-def]
-    """Whether a node of the chain includes the zone; removes the nodes that the zone includes."""
-    before = NONE
-    node = load_half(head_address)
-    while node != NONE:
-        following = np.int64(nodes.following[node])
-        if includes(_zone_of(nodes, node, n), zone, n):
-            return True
-        if includes(zone, _zone_of(nodes, node, n), n):
-            nodes.flags[node] |= COVERED
-            if node >= tally[EXPANDED] and nodes.depths[node] < depth:
-                tally[SKEWED] = 1
-            if before == NONE:
-                store_half(head_address, following)
-            else:
-                nodes.following[before] = following
-        else:
-            before = node
-        node = following
-    return False
-
-
-@loop
-def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
-    """The node of the zone in the state at `row`; -1 if another node includes it."""
-    fresh = tally[DISCRETE]
-    state = find_or_add(store, row, print_, fresh, ROOT)
-    if state == fresh:
-        tally[DISCRETE] += 1
-    head = store.parents + 4 * state
-    if _covered(nodes, tally, n, head, zone, depth):
-        return -1
-    node = tally[NODES]
-    copy(zone, _zone_of(nodes, node, n), n)
-    nodes.states[node] = state
-    nodes.parents[node] = parent
-    nodes.entries[node] = entry
-    nodes.depths[node] = depth
-    nodes.flags[node] = 0
-    nodes.following[node] = load_half(head)
-    store_half(head, node)
-    tally[NODES] = node + 1
-    tally[DEPTH] = max(tally[DEPTH], depth)
-    return node
 
 
 @loop
@@ -284,7 +220,7 @@ def keep_zone(
 ) -> int:
     """The node of the zone in the state at `row`, with all watched parts tested; -1 if another node
     includes it."""
-    node = add_zone(store, nodes, tally, shape.n, row, print_, zone, parent, entry, depth)
+    node = add_zone(shape, scratch, store, nodes, tally, row, print_, zone, parent, entry, depth)
     if node >= 0:
         _observe_zone(code, shape, scratch, watched, row, node, zone)
     return node
@@ -350,7 +286,7 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, no
     count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
     if count < 0:
         return NEED_BUFFER
-    zone = _zone_of(nodes, node, shape.n)
+    zone = zone_of(nodes, node, shape.n)
     asks = _asks_deadlocks(watched)
     for k in range(count):
         left = leaving(code, shape, scratch, zone, count, k)
@@ -401,6 +337,8 @@ def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum
             if missing != QUANTUM:
                 tally[TRANSITIONS] = before
                 return missing
+        if nodes.flags[node] & COVERED:
+            tally[AHEAD] -= 1
         tally[EXPANDED] = node + 1
     return QUANTUM
 
@@ -464,6 +402,7 @@ def absorb_zones(
         zone = bounds[first : first + n * n]
         parent, entry = words[size * (k + 1) - 2], words[size * (k + 1) - 1]
         print_ = fingerprint(row, word_count)
+        set_limits(code, shape, scratch, row)
         added = keep_zone(
             code, shape, store, nodes, tally, scratch, watched, row, print_, zone, parent, entry, depth
         )

@@ -24,7 +24,9 @@ from veristream.search.reach.table import LOAD_MAX, SLOTS_MAX
 from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint, store_of
 from veristream.search.session import Hit
 from veristream.search.zones import expand as native
-from veristream.search.zones.expand import Nodes, Watched, expand_zones, keep_zone
+from veristream.search.zones import kept
+from veristream.search.zones.expand import Watched, expand_zones, keep_zone
+from veristream.search.zones.kept import INDEX_WORDS_MAX, Nodes
 from veristream.search.zones.steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
 from veristream.verdict import Counts
 
@@ -150,6 +152,7 @@ def scratch_of(shape: Shape, network: Network, watch: Watch, capacity: int, piec
         np.zeros((pieces, n * n), np.int32),
         np.zeros((cuts, n * n), np.int32),
         np.zeros(n * n, np.int32),
+        np.zeros(kept.GROUP + kept.ENTRY, np.int64),
     )
 
 
@@ -159,17 +162,17 @@ class NodeMemory:
     def __init__(self, word_count: int, n: int, budget: int) -> None:
         self.word_count, self.budget = word_count, budget
         self.per_node = 4 * n**2 + _PER_NODE
-        self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, (1 << 32) - 2)
+        self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, kept.NODES_MAX)
         self.slot_count = 1 << 12
         self.table = reserve(4 * self.slot_count)
         self.rows = reserve(8 * word_count * self.node_count_max)
         self.heads = reserve(4 * self.node_count_max)
-        sizes = (4 * n**2, 4, 4, 4, 8, 4, 1)
+        sizes = (4 * n**2, 4, 4, 4, 8, 4, 1, 8 * INDEX_WORDS_MAX)
         self.arrays: list[Reserve] = [reserve(size * self.node_count_max) for size in sizes]
 
     def nodes(self) -> Nodes:
         """The arrays of all nodes."""
-        zones, states, following, parents, entries, depths, flags = self.arrays
+        zones, states, following, parents, entries, depths, flags, index = self.arrays
         return Nodes(
             zones.words.view(np.int32),
             states.words.view(np.uint32),
@@ -178,10 +181,12 @@ class NodeMemory:
             entries.words,
             depths.words.view(np.int32),
             flags.words.view(np.uint8),
+            index.words,
+            index.words.view(np.uint32),
         )
 
     def store(self) -> Store:
-        """The visited set of discrete states; a state's parent is the head of its chain of nodes."""
+        """The visited set of discrete states; a state's parent is where its nodes begin."""
         return store_of(
             self.table.address, self.slot_count, self.rows.address, self.heads.address, self.word_count
         )
@@ -191,9 +196,10 @@ class NodeMemory:
         """How many discrete states the table may hold."""
         return int(LOAD_MAX * self.slot_count)
 
-    def byte_count(self, nodes: int, states: int) -> int:
-        """Memory in use for that many nodes and states."""
-        return nodes * self.per_node + states * (8 * self.word_count + 4) + 4 * self.slot_count
+    def byte_count(self, nodes: int, states: int, indexed: int = 0) -> int:
+        """Memory in use for that many nodes, states and words of the index."""
+        in_rows = states * (8 * self.word_count + 4)
+        return nodes * self.per_node + in_rows + 4 * self.slot_count + 8 * indexed
 
     def grow_table(self, nodes: int, states: int) -> None:
         """Enlarges the table and enters the states again; raises OutOfMemoryError."""
@@ -235,9 +241,9 @@ class ZoneExploration:
         self.scratch = scratch_of(self.shape, network, watch, self.capacity, self.pieces)
         self.memory = NodeMemory(self.shape.word_count, self.shape.n, self.budget)
         self.nodes = self.memory.nodes()
-        self.tally = np.zeros(native.TALLY_COUNT, np.int64)
-        self.tally[native.TABLE_LIMIT] = self.memory.table_limit
-        self.tally[native.NODE_LIMIT] = self.memory.node_count_max
+        self.tally = np.zeros(kept.TALLY_COUNT, np.int64)
+        self.tally[kept.TABLE_LIMIT] = self.memory.table_limit
+        self.tally[kept.NODE_LIMIT] = self.memory.node_count_max
         self.complete = False
         self.has_failed = False
         self.pace = Pace()
@@ -261,7 +267,7 @@ class ZoneExploration:
             count = normalise(self.code, self.shape, self.scratch, address, zone)
         print_ = fingerprint(address, self.shape.word_count)
         for piece in range(count):
-            keep_zone(*self.native(), address, print_, self.scratch.cuts[piece], native.NONE, 0, 0)
+            keep_zone(*self.native(), address, print_, self.scratch.cuts[piece], kept.NONE, 0, 0)
 
     def native(self) -> tuple[TimedCode, Shape, Store, Nodes, NDArray[np.int64], Scratch, Watched]:
         """The arguments of the native loops."""
@@ -302,7 +308,7 @@ class ZoneExploration:
 
     def make_room_for_one(self) -> None:
         """Makes room for one more node; raises OutOfMemoryError."""
-        lacks_nodes = self.state_count + 1 > self.tally[native.NODE_LIMIT]
+        lacks_nodes = self.state_count + 1 > self.tally[kept.NODE_LIMIT]
         self.make_room(native.NEED_NODES if lacks_nodes else native.NEED_TABLE)
 
     def enlarge(self) -> None:
@@ -313,40 +319,48 @@ class ZoneExploration:
         self.scratch = scratch_of(self.shape, self.network, self.watch, self.capacity, self.pieces)
 
     def _grow_table(self) -> None:
-        self.memory.grow_table(self.state_count, int(self.tally[native.DISCRETE]))
-        self.tally[native.TABLE_LIMIT] = self.memory.table_limit
+        self.memory.grow_table(self.state_count, int(self.tally[kept.DISCRETE]))
+        self.tally[kept.TABLE_LIMIT] = self.memory.table_limit
 
     def close(self) -> None:
         """Nothing to release."""
 
     @property
     def state_count(self) -> int:
-        """Zones kept."""
-        return int(self.tally[native.NODES])
+        """Nodes in memory, including covered ones."""
+        return int(self.tally[kept.NODES])
 
     @property
     def counts(self) -> Counts:
-        """The depth is the number of steps to the farthest zone."""
-        nodes, expanded, transitions, depth = (
+        """Zones that no other covers; the depth is the number of steps to the farthest zone ever kept."""
+        nodes, dropped, expanded, ahead, transitions, depth = (
             int(self.tally[which])
-            for which in (native.NODES, native.EXPANDED, native.TRANSITIONS, native.DEPTH)
+            for which in (
+                kept.NODES,
+                kept.DROPPED,
+                kept.EXPANDED,
+                kept.AHEAD,
+                kept.TRANSITIONS,
+                kept.DEPTH,
+            )
         )
-        return Counts(nodes, transitions, depth, frontier=nodes - expanded)
+        return Counts(nodes - dropped, transitions, depth, frontier=nodes - expanded - ahead)
 
     @property
     def byte_count(self) -> int:
         """Memory in use."""
-        return self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
+        states, indexed = int(self.tally[kept.DISCRETE]), int(self.tally[kept.INDEXED])
+        return self.memory.byte_count(self.state_count, states, indexed)
 
     @property
     def is_shortest(self) -> bool:
         """Whether the first path found to each zone so far is a shortest one."""
-        return not self.tally[native.SKEWED]
+        return not self.tally[kept.SKEWED]
 
     @property
     def discrete_count(self) -> int:
         """Discrete states found."""
-        return int(self.tally[native.DISCRETE])
+        return int(self.tally[kept.DISCRETE])
 
     @property
     def room(self) -> tuple[int, int]:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from veristream.native.loop import loop
 from veristream.search.reach.visited import Store, fingerprint
-from veristream.search.zones.expand import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
 from veristream.search.zones.explore import ZoneExploration
+from veristream.search.zones.kept import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
 from veristream.search.zones.partition import record_words, zone_words
+from veristream.search.zones.steps import Scratch, Shape, TimedCode, set_limits
 
 Words = NDArray[np.int64]
 
@@ -49,10 +50,12 @@ def saved_words(word_count: int, n: int) -> int:
 
 @loop
 def restore_zones(
+    code: TimedCode,
+    shape: Shape,
+    scratch: Scratch,
     store: Store,
     nodes: Nodes,
     tally: NDArray[np.int64],
-    n: int,
     owners: NDArray[np.uint16],
     words: NDArray[np.int64],
     bounds: NDArray[np.int32],
@@ -60,6 +63,7 @@ def restore_zones(
 ) -> int:
     """Restores nodes while there is room; returns how many are restored. `words` and `bounds` are the same
     memory, and `taken` records were restored before."""
+    n = shape.n
     size = record_words(store.word_count, n) + 1
     for k in range(taken, words.size // size):
         if tally[DISCRETE] + 1 > tally[TABLE_LIMIT] or tally[NODES] + 1 > tally[NODE_LIMIT]:
@@ -71,7 +75,8 @@ def restore_zones(
         parent, entry = words[last - 3], words[last - 2]
         owner, depth = words[last - 1] >> 32, words[last - 1] & 0xFFFFFFFF
         print_ = fingerprint(row, store.word_count)
-        node = add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth)
+        set_limits(code, shape, scratch, row)
+        node = add_zone(shape, scratch, store, nodes, tally, row, print_, zone, parent, entry, depth)
         assert node >= 0, "a node was kept before, so it is now"
         owners[node] = owner
     return words.size // size

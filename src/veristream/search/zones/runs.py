@@ -28,9 +28,9 @@ from veristream.search.memory import OutOfMemoryError
 from veristream.search.session import INTERRUPTED, Session
 from veristream.search.vacuity import true_from_the_start
 from veristream.search.zones import stay as native
-from veristream.search.zones.expand import COVERED, NONE
 from veristream.search.zones.explore import NodeMemory, Pace, ZoneExploration
 from veristream.search.zones.faults import NO_ACTION, FaultExplainer, failure_at_start
+from veristream.search.zones.kept import COVERED, NONE
 from veristream.search.zones.path import Walker
 from veristream.search.zones.stay import Parts, Trees, add_root, search_runs
 from veristream.search.zones.steps import ENTERED, FAILED

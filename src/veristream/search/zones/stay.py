@@ -30,7 +30,7 @@ from veristream.kernel.zones import (
 from veristream.native.loop import loop
 from veristream.native.primitives import call_1, call_2, call_4, load_half, load_word, store_half
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
-from veristream.search.zones.expand import NONE, Nodes, Words
+from veristream.search.zones.kept import NONE, Nodes, Words
 from veristream.search.zones.steps import (
     EMPTY,
     ENTERED,

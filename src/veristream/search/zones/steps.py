@@ -23,6 +23,7 @@ from veristream.kernel.zones import (
     copy,
     down,
     implies,
+    includes,
     reset,
     set_universe,
     up_within,
@@ -80,6 +81,7 @@ class Scratch(NamedTuple):
     ready: Bounds  # a zone before a step, and its normalised result
     cuts: Bounds
     room: NDArray[np.int32]  # for a zone, as `zone` and `other` are
+    marks: NDArray[np.int64]  # of a zone that is compared with those kept
 
 
 @loop
@@ -173,8 +175,8 @@ def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
 
 
 @loop
-def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """Extrapolates: forgets what no later test can distinguish, given the locations of the components."""
+def set_limits(code, shape, scratch, row):  # type: ignore[no-untyped-def]
+    """Writes the constants L and U of all clocks to the scratch, given the locations of the components."""
     call_2(code.places, row, scratch.places.ctypes.data)
     lower, upper = scratch.lower, scratch.upper
     lower[:] = -1
@@ -186,7 +188,13 @@ def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def
                 clock = shape.bounds[k, 0]
                 lower[clock] = max(lower[clock], shape.bounds[k, 1])
                 upper[clock] = max(upper[clock], shape.bounds[k, 2])
-    extrapolate_lu(zone, shape.n, lower, upper)
+
+
+@loop
+def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """Extrapolates: forgets what no later test can distinguish. Leaves L and U in the scratch."""
+    set_limits(code, shape, scratch, row)
+    extrapolate_lu(zone, shape.n, scratch.lower, scratch.upper)
 
 
 @loop
@@ -228,7 +236,10 @@ def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-unty
 
 @loop
 def normalise(code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone) -> int:
-    """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number."""
+    """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number.
+
+    Leaves L and U in the scratch.
+    """
     if shape.differences.shape[0] == 0:
         copy(zone, scratch.cuts[0], shape.n)
         extrapolate(code, shape, scratch, row, scratch.cuts[0])
@@ -270,26 +281,40 @@ def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
 
 
 @loop
+def _ways_out(code, shape, scratch, row, k, still):  # type: ignore[no-untyped-def]
+    """Writes to the scratch's `other` the clock values, in the state at `row`, from which step k is
+    possible, now or after a delay unless time stands still; False if there are none."""
+    if scratch.out_actions[k] < 0:
+        return False  # it fails, and has no row
+    target = scratch.out_rows.ctypes.data + 8 * shape.stride * k
+    if not enabling(code, shape, scratch, target, scratch.other):
+        return False
+    # A step must become possible while the invariants of the state still hold.
+    if call_2(code.timing, row, scratch.words.ctypes.data) < 0:
+        return False
+    if not constrain_all(scratch.other, shape.n, scratch.words.ctypes.data):
+        return False
+    if still == 0:
+        down(scratch.other, shape.n)
+    return True
+
+
+@loop
 def stuck(
     code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone, count: int, still: int
 ) -> int:
     """The part of the zone, in the state at `row`, from which none of the `count` steps in the scratch is
     possible, now or after any delay, as pieces in the scratch's `pieces`; their number, or -1 if there is
     no room."""
+    for k in range(count):  # mostly one step alone shows that nothing is stuck
+        if _ways_out(code, shape, scratch, row, k, still) and includes(scratch.other, zone, shape.n):
+            return 0
     copy(zone, scratch.pieces[0], shape.n)
     left = 1
-    rows = scratch.out_rows.ctypes.data
     for k in range(count):
-        if scratch.out_actions[k] < 0:
-            continue  # it fails, and has no row
-        if not enabling(code, shape, scratch, rows + 8 * shape.stride * k, scratch.other):
+        if not _ways_out(code, shape, scratch, row, k, still):
             continue
-        # A step must become possible while the invariants of the state still hold.
-        if call_2(code.timing, row, scratch.words.ctypes.data) < 0:
-            continue
-        if not constrain_all(scratch.other, shape.n, scratch.words.ctypes.data):
-            continue
-        left = take_away(shape, scratch, left, still)
+        left = take_away(shape, scratch, left, 1)  # the delays are in it already
         if left <= 0:
             return left
     return left

@@ -117,11 +117,14 @@ def test_progress_tells_of_the_search() -> None:
 MEASURED = """
 clock x
 clock y
+var n: 0..999 = 0
 component P {
   location a initial clock x <= 2
   edge a -> a { clock x >= 1 do { reset x := 0 } }
+  edge a -> a { clock x >= 1 do { reset x := 0; n := (n + 1) mod 1000; } }
 }
 """
+"""A thousand states, and in each of them the clock y can have any value."""
 
 
 def test_the_time_limit_is_for_all_searches_of_a_measure_together() -> None:

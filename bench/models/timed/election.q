@@ -1,0 +1,1 @@
+A[] Node(N).wait imply Node(N).x <= WAIT

@@ -1,0 +1,2 @@
+A[] not Quick.early
+A[] Slow.next imply Slow.t <= TLRI

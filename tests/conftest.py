@@ -18,6 +18,7 @@ GOLDEN = TESTS / "golden"
 
 OF_ZONES = (
     *(
+        "fuzz",
         "mutants",
         "timed",
         "parity/test_shared_zones.py",

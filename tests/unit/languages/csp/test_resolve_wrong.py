@@ -187,6 +187,12 @@ WRONG = [
         "use 0 for a rendezvous channel",
     ),
     (
+        "channel c[1001] 100;\nP = Skip;",
+        1,
+        "a channel cannot have room for 100100 messages",
+        "the maximum is 100000",
+    ),
+    (
         "P = tau{x} -> P;\nvar x;",
         1,
         "this statement has no effect",

@@ -41,7 +41,10 @@ CLEANED_EVERY = 200
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant: `verdict`, `refusal`, or the name of a defect; and a detail."""
+    """What became of a mutant, and a detail: `verdict`, `refusal`, `environment`, or the name of a defect.
+
+    The environment refuses what is too large for this process: the zones of many clocks, for example.
+    """
 
     kind: str
     detail: str = ""
@@ -49,7 +52,7 @@ class Outcome:
     @property
     def is_defect(self) -> bool:
         """Whether the product should have done something else."""
-        return self.kind not in ("verdict", "refusal")
+        return self.kind not in ("verdict", "refusal", "environment")
 
     def resembles(self, other: Outcome) -> bool:
         """Whether both are the same defect: of one kind, with the same last line."""

@@ -9,12 +9,14 @@ DEMO_EXTRAS := tour,loops
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate kills bucket check format bench compare docs clean
+.PHONY: help setup demo test simulate mutants fuzz kills bucket check format bench compare docs clean
 
 help:
 	@echo "make demo      prove, run and audit in a few minutes; writes report.html"
 	@echo "make test      run all tests that need only Python"
 	@echo "make simulate  run the Kabis simulations and damaged messages, ten times as many"
+	@echo "make mutants   check 100,000 models with mistakes in them: each gets a verdict or is refused"
+	@echo "make fuzz      compare 10,000 random models of CSP# and of timed automata with oracles"
 	@echo "make kills     run real Kabis clusters through 200 rounds of kill -9"
 	@echo "make bucket    audit a bucket of 50 million events: 4 GB on disk, 8 GB of memory"
 	@echo "make check     check format, lint, types, layers and house rules"
@@ -48,6 +50,12 @@ test: $(READY)
 
 simulate: $(READY)
 	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/fuzz tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)
+
+mutants: $(READY)
+	VERISTREAM_MUTANTS=100000 $(BIN)/python -m pytest -q tests/mutants -n auto --maxprocesses $(JOBS_MAX)
+
+fuzz: $(READY)
+	VERISTREAM_FUZZ=10000 $(BIN)/python -m pytest -q tests/fuzz -n auto --maxprocesses $(JOBS_MAX)
 
 kills: $(READY)
 	VERISTREAM_KILL_ROUNDS=200 $(BIN)/python -m pytest -q tests/kabis/kills --log-cli-level=INFO

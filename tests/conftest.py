@@ -17,7 +17,14 @@ TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 
 OF_ZONES = (
-    *("timed", "parity/test_shared_zones.py", "parity/test_timed.py", "unit/test_bench_timed.py"),
+    *(
+        "fuzz",
+        "mutants",
+        "timed",
+        "parity/test_shared_zones.py",
+        "parity/test_timed.py",
+        "unit/test_bench_timed.py",
+    ),
     *("unit/kernel/test_zones", "unit/search/zones"),
 )
 """Tests of the engine that takes longest to compile: it is compiled once if one process runs them all."""

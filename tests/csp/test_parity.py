@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.csp import oracle
+from tests.csp.bisimulation import bisimilar, steps_of
 from tests.csp.oracle_cases import CaseFile, case_files
 from tests.csp.strategies import specifications
 from tests.csp.texts import ended_and_stuck
@@ -32,7 +33,7 @@ WRITTEN_ALIKE = {
 
 
 def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | None:
-    """Returns whether the counts are equal, or None if the exploration is partial; verdicts must agree."""
+    """Returns whether the counts are equal, or None if one is partial; both must be bisimilar."""
     network = lower(spec, process)
     verify(network)
     found = explore(network, limit)
@@ -44,6 +45,7 @@ def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | Non
     summary = oracle.summary(expected)
     assert bool(found.deadlocks) == bool(summary.dead), process
     assert bool(found.terminated) == summary.terminated
+    assert bisimilar(steps_of(network), expected.steps), process
     states = len(expected.states) + ended_and_stuck(expected)
     return (len(found.states), found.transitions) == (states, summary.transitions)
 

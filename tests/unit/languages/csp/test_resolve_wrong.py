@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.languages.csp.reading import error
+from veristream.errors import ModelError
+from veristream.languages.csp.lower.network import read_models
+from veristream.source import Source
 
 # The text, the line of the error, its message, and its hint.
 WRONG = [
@@ -187,6 +190,12 @@ WRONG = [
         "use 0 for a rendezvous channel",
     ),
     (
+        "channel c[1001] 100;\nP = Skip;",
+        1,
+        "a channel cannot have room for 100100 messages",
+        "the maximum is 100000",
+    ),
+    (
         "P = tau{x} -> P;\nvar x;",
         1,
         "this statement has no effect",
@@ -303,3 +312,11 @@ def test_message_hint_and_line(text: str, line: int, message: str, hint: str) ->
     wrong = error(text)
     assert (wrong.message, wrong.hint) == (message, hint)
     assert wrong.span.line == line
+
+
+def test_what_has_no_text_is_wrong_at_its_process() -> None:
+    text = "var x;\nR = a.x -> R;\n#alphabet R {a.9223372036854775807};\nT = R || R;"
+    with pytest.raises(ModelError) as caught:
+        read_models(Source("m.csp", text), {}, ())
+    assert caught.value.message == "the range 9223372036854775807..9223372036854775807 is too large"
+    assert caught.value.span.line == 4

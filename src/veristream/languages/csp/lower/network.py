@@ -29,7 +29,7 @@ from veristream.languages.csp.lower.terms import COPIES_MAX
 from veristream.languages.csp.lower.words import add_outside, keep_words
 from veristream.languages.csp.read.parse import read_specification
 from veristream.languages.stacks import STACK_MAX
-from veristream.source import Source
+from veristream.source import NOWHERE, Source
 
 
 def read_models(
@@ -147,8 +147,18 @@ def _with_properties(
             claim = write_claim(assertion.claim, translator)
         properties.append(prop.Property(assertion.text, claim, span=assertion.span))
     complete = keep_words(replace(network, properties=tuple(properties)))
-    verify(complete)
+    _verify(complete, subject)
     return complete
+
+
+def _verify(network: Network, subject: syntax.Ref) -> None:
+    """Raises ModelError at what is wrong, or at the process if only a part that has no text is wrong."""
+    try:
+        verify(network)
+    except ModelError as error:
+        if error.span.source is not NOWHERE.source:
+            raise
+        raise ModelError(error.message, subject.span, error.hint) from None
 
 
 def _lowered(

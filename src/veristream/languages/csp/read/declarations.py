@@ -27,6 +27,8 @@ from veristream.source import NOWHERE, Span
 
 _TRUTH = {"==", "!=", "<", "<=", ">", ">=", "&&", "||", "xor", "!"}
 _ELEMENTS_MAX = 1_000_000
+_ROOM_MAX = 100_000
+"""The most messages in a channel, or in an array of them: every state has room for all."""
 
 
 def declare_all(pieces: list[Piece], settings: Mapping[str, int]) -> Names:
@@ -189,6 +191,10 @@ def _channels(scope: Scope, node: Node) -> None:
         raise scope.error(written, "the capacity of a channel must be at least 0", hint)
     for part in parts:
         name, shape = token(part, 0), _shape(scope, child(part, 1))
+        room = capacity * prod(shape)
+        if room > _ROOM_MAX:
+            hint = f"the maximum is {_ROOM_MAX}"
+            raise scope.error(written, f"a channel cannot have room for {room} messages", hint)
         scope.names.channels[str(name)] = Channel(str(name), capacity, shape, span=scope.span(name))
 
 

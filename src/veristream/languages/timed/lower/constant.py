@@ -18,6 +18,7 @@ from veristream.languages.timed.lower.types import (
     Type,
     Void,
     describe,
+    leaves,
     of_constants,
 )
 from veristream.source import Span
@@ -27,6 +28,9 @@ _KEPT: tuple[ir.BinaryOp, ...] = (
     *("+", "-", "*", "&", "|", "^", "<<", ">>"),
     *("==", "!=", "<", "<=", ">", ">=", "and", "or"),
 )
+ELEMENTS_MAX = 1_000_000
+CLOCKS_MAX = 1000
+"""The most elements and clocks of one declaration."""
 OPERATORS: dict[str, ir.BinaryOp] = {**{op: op for op in _KEPT}, **_RENAMED}
 """The IR's spelling of the operators; it has no `**`."""
 EXPONENT_MAX = 31
@@ -167,7 +171,20 @@ def resolve_type(
     resolved = _resolve(type_, scope)
     for size in reversed(shape):
         resolved = Array(_dimension(size, scope), resolved)
+        _check_size(resolved, size.span)
     return resolved
+
+
+def _check_size(type_: Array, span: Span) -> None:
+    """Raises ModelError if the array is so large that listing its elements would take all memory."""
+    found = leaves(type_)
+    clocks = sum(leaf.count for leaf in found if isinstance(leaf.type, Clock))
+    for count, most, what in (
+        (clocks, CLOCKS_MAX, "clocks"),
+        (sum(leaf.count for leaf in found), ELEMENTS_MAX, "elements"),
+    ):
+        if count > most:
+            raise ModelError(f"an array cannot have {count} {what}", span, f"the maximum is {most}")
 
 
 def type_of_parameter(parameter: syntax.Parameter, scope: Scope) -> Type:

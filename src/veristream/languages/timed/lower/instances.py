@@ -25,6 +25,8 @@ from veristream.source import Span
 Definition = syntax.Template | syntax.Instantiation
 Bound = Mapping[str, Fixed | Ref]
 """The arguments, keyed by parameter."""
+PROCESSES_MAX = 10_000
+"""The most values of one free parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,12 @@ class Instances:
                 f"write `Name = {process.name}(...);`, and use `Name` on the system line",
             )
         type_ = bounded(first.type, self._with(before))
+        if len(numbers(type_)) > PROCESSES_MAX:
+            raise ModelError(
+                f"`{process.name}` has {len(numbers(type_))} processes for the values of `{first.name}`",
+                process.span,
+                f"the maximum is {PROCESSES_MAX}: make the range of `{first.name}` smaller",
+            )
         for value in numbers(type_):
             yield from self._choices(tuple(rest), {**before, first.name: Fixed(value, type_)}, process)
 

@@ -173,12 +173,13 @@ class Trial:
         self._supervise(each.after_s)
         struck = self.strike(each.victims)
         time.sleep(each.down_s)
+        if each.again_s is not None:
+            self.launch(name for name in struck if name in self.producers or not self.supervisor)
+            self._supervise(each.again_s)
+            # Who joins may run only now.
+            struck += [name for name in self.strike(each.victims) if name not in struck]
         producers = [name for name in struck if name in self.producers]
         parties = [name for name in struck if name not in self.producers]
-        if each.again_s is not None:
-            self.launch(producers if self.supervisor else struck)
-            self._supervise(each.again_s)
-            self.strike(each.victims)
         if each.producers_last:
             self.start(parties)
             self.check()

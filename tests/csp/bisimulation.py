@@ -33,6 +33,33 @@ def steps_of(network: Network) -> Steps:
     return found
 
 
+def without_tau(steps: Steps) -> Steps:
+    """The steps of each state with any number of tau before and after them, and none as a tau.
+
+    Of such steps, bisimilarity is weak bisimilarity.
+    """
+    silent = [_reached_by_tau(steps, state) for state in range(len(steps))]
+    found: Steps = []
+    for state in range(len(steps)):
+        out = {(TAU, after) for after in silent[state]}
+        for before in silent[state]:
+            for event, after in steps[before]:
+                if event != TAU:
+                    out |= {(event, end) for end in silent[after]}
+        found.append(sorted(out))
+    return found
+
+
+def _reached_by_tau(steps: Steps, state: int) -> set[int]:
+    found, waiting = {state}, [state]
+    while waiting:
+        for event, after in steps[waiting.pop()]:
+            if event == TAU and after not in found:
+                found.add(after)
+                waiting.append(after)
+    return found
+
+
 def bisimilar(one: Steps, other: Steps) -> bool:
     """Whether the initial states are bisimilar: refines a partition of all states until it is stable."""
     shifted = [[(event, after + len(one)) for event, after in out] for out in other]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.csp import oracle
-from tests.csp.bisimulation import bisimilar, steps_of
+from tests.csp.bisimulation import bisimilar, steps_of, without_tau
 from tests.csp.oracle_cases import CaseFile, case_files
 from tests.csp.strategies import specifications
 from tests.csp.texts import ended_and_stuck
@@ -33,7 +33,10 @@ WRITTEN_ALIKE = {
 
 
 def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | None:
-    """Returns whether the counts are equal, or None if one is partial; both must be bisimilar."""
+    """Returns whether the counts are equal, or None if one is partial.
+
+    Both must be bisimilar, weakly where stacks are used.
+    """
     network = lower(spec, process)
     verify(network)
     found = explore(network, limit)
@@ -45,7 +48,12 @@ def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | Non
     summary = oracle.summary(expected)
     assert bool(found.deadlocks) == bool(summary.dead), process
     assert bool(found.terminated) == summary.terminated
-    assert bisimilar(steps_of(network), expected.steps), process
+    ours, theirs = steps_of(network), expected.steps
+    stacks = any(one.name.endswith(".stack") for part in network.components for one in part.variables)
+    if stacks or automata.INLINE_MAX < 0:
+        # Where a process ends above a stack, a tau more or less is taken: `docs/csp.md` says where.
+        ours, theirs = without_tau(ours), without_tau(theirs)
+    assert bisimilar(ours, theirs), process
     states = len(expected.states) + ended_and_stuck(expected)
     return (len(found.states), found.transitions) == (states, summary.transitions)
 

@@ -345,6 +345,20 @@ Spec == Init /\ [][Next]_x
         (4, 6, 4),
     ),
     Known(
+        "numbers_and_booleans_in_turn",
+        r"""
+EXTENDS Naturals
+VARIABLES bit, flag
+Init == flag \in {FALSE, TRUE} /\ bit \in {0, 1}
+Next == \/ \E b \in {FALSE, TRUE} : flag' = (~b /\ flag) /\ UNCHANGED bit
+        \/ \E n \in {0, 1} : bit' = 1 - n /\ UNCHANGED flag
+Spec == Init /\ [][Next]_<<bit, flag>>
+Kinds == bit + 1 \in 1..2 /\ (flag \/ ~flag)
+""",
+        SPEC + "INVARIANT Kinds\n",
+        (4, 20, 1),
+    ),
+    Known(
         "only_assumptions",
         "EXTENDS Naturals\nASSUME 1 + 1 = 2\n",
         "",

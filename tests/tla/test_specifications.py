@@ -170,6 +170,15 @@ def test_liveness(specification: str, name: str, holds: bool, tmp_path: Path) ->
         assert verdict.trace.steps[verdict.trace.loop].state == verdict.trace.steps[-1].state
 
 
+def test_a_formula_that_is_too_large_is_refused_and_the_rest_is_checked(tmp_path: Path) -> None:
+    body = RUNS + "Large == \\A n \\in 1..40 : []<>(x # n)\n"
+    config = "SPECIFICATION Base\nPROPERTY Large\nCONSTANT P = {a, b}\n"
+    deadlock, large = library.check_specification(write(tmp_path, Known("Runs", body, config, (0, 0, 0))))
+    assert deadlock.verdict == Holds()
+    assert isinstance(large.verdict, Invalid)
+    assert large.verdict.reason == "the formula mentions 40 different actions"
+
+
 def test_liveness_is_refused_under_symmetry(tmp_path: Path) -> None:
     body = "EXTENDS TLC\n" + RUNS.lstrip() + "Same == Permutations(P)\n"
     body = body.replace("EXTENDS TLC\nEXTENDS Naturals", "EXTENDS TLC, Naturals")

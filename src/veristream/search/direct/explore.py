@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
+from veristream.errors import ModelError
 from veristream.search.limits import Limits, Progress, Report
 from veristream.search.memory import budget_bytes
 from veristream.search.session import INTERRUPTED, OUT_OF_MEMORY, out_of_states, peak_memory_mib
@@ -165,7 +166,11 @@ class Exploration:
         for one in self.system.run_conditions:
             if one.name not in self.open:
                 continue
-            lasso = self._try(partial(find_run, one, self.states, self.edges, initial), None)
+            try:
+                lasso = self._try(partial(find_run, one, self.states, self.edges, initial), None)
+            except ModelError as error:  # the formula is too large
+                self._decide(one.name, Invalid(error.message, error.span, error.hint))
+                continue
             if lasso is not None:
                 trace = Trace(tuple(self._steps([self.states[at] for at in lasso.states])), lasso.loop)
                 self._decide(one.name, Violated("the run never satisfies it", trace))

@@ -227,7 +227,8 @@ def in_order(value: Value) -> list[Value]:
 
 
 _KEPT_ORDERS: Final = 1 << 16
-_orders: dict[frozenset[Value], tuple[Value, ...]] = {}
+_orders: dict[int, tuple[frozenset[Value], tuple[Value, ...]]] = {}
+"""By identity: Python takes the sets {0, 1} and {FALSE, TRUE} for equal."""
 
 
 def ordered(value: Value) -> Iterable[Value]:
@@ -236,11 +237,12 @@ def ordered(value: Value) -> Iterable[Value]:
         return elements(value)
     if len(value) < 2:
         return value
-    if value not in _orders:
+    known = _orders.get(id(value))
+    if known is None or known[0] is not value:
         if len(_orders) >= _KEPT_ORDERS:
             _orders.clear()
-        _orders[value] = tuple(sorted(value, key=order))
-    return _orders[value]
+        known = _orders[id(value)] = value, tuple(sorted(value, key=order))
+    return known[1]
 
 
 def show(value: Value) -> str:

@@ -150,7 +150,7 @@ def check_specification(
     beside = path.with_suffix(".cfg")
     chosen = Path(config) if config is not None else beside if beside.is_file() else None
     read = Config() if chosen is None else read_config(_read(chosen, "a configuration"))
-    with deep_recursion():
+    with _deep_recursion():
         system = TlaSystem(load_specification(source, read, path.parent, constants or {}))
         known = list(kinds_of(system))
         names = find_named(properties, known, Span(source, 0, 0)) if properties else known
@@ -158,7 +158,7 @@ def check_specification(
 
 
 @contextmanager
-def deep_recursion() -> Iterator[None]:
+def _deep_recursion() -> Iterator[None]:
     """Lets recursive definitions go deep, and says so if they do not end."""
     import sys
 

@@ -34,6 +34,13 @@ WRONG = (
     ("x + 1", "x''", CONFIG, "an expression has two primes", "x'"),
     ("x + 1", "<>x", CONFIG, "a formula about runs is no value of a state", "<>x"),
     ("Spec ==", "ASSUME x = 1\nSpec ==", CONFIG, "ASSUME does not know variables", "x = 1"),
+    (
+        "_<<x, y>>",
+        "_<<x, y>> /\\ [][x' > x]_x",
+        CONFIG,
+        "there are two formulas `[][A]_v` for the steps",
+        "[][x' > x]_x",
+    ),
     ("x + 1", "M!Op", CONFIG, "M is not defined", "M"),
     ("x + 1", "x!Op", CONFIG, "x is no instance of a module", "x"),
     ("x + 1", "\\EE z : z", CONFIG, "a quantifier over variables cannot be checked", "\\EE"),

@@ -102,6 +102,11 @@ def out_of_states(limits: Limits) -> str:
     return f"the limit of {limits.states_max} states was reached (--max-states)"
 
 
+def out_of_seconds(limits: Limits) -> str:
+    """The reason for `Unknown` if the time is up."""
+    return f"the limit of {limits.seconds_max:g} seconds was reached (--max-seconds)"
+
+
 def hash_bits_of(exploration: object) -> int | None:
     """How many bits the exploration keeps of a visited state; None if it keeps all of it."""
     return exploration.hash_bits if isinstance(exploration, Hashing) else None
@@ -207,4 +212,4 @@ class Session(Generic[Explored]):
         if states_max is not None and self.exploration.counts.states >= states_max:
             self.stopped = self.out_of_states
         elif seconds_max is not None and self.seconds >= seconds_max:
-            self.stopped = f"the limit of {seconds_max:g} seconds was reached (--max-seconds)"
+            self.stopped = out_of_seconds(self.limits)

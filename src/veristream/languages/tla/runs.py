@@ -103,7 +103,7 @@ class RunCompiler:
 
     def _each(self, bounds: tuple[Bound, ...], scope: Scope) -> Iterator[Scope]:
         """The scope of a quantifier's body for each of its values, which are constants."""
-        groups: list[tuple[Bound, list[Value]]] = []
+        values_of: list[list[Value]] = []
         for bound in bounds:
             if bound.set is None or self.compiler.levels.level(bound.set, scope) > Level.CONSTANT:
                 hint = "quantify over a set that is the same in all states"
@@ -114,13 +114,9 @@ class RunCompiler:
                 values = in_order(self.compiler.function(bound.set, scope)(None, None))
             except EvaluationError as error:
                 raise ModelError(str(error), bound.span) from error
-            groups += [(bound, values)] if bound.of_tuple else [(bound, values)] * len(bound.names)
-        names = [
-            group
-            for bound in bounds
-            for group in ([bound.names] if bound.of_tuple else [(name,) for name in bound.names])
-        ]
-        for chosen in product(*(values for _, values in groups)):
+            values_of += [values] * len(bound.groups(bound.names))
+        names = [group for bound in bounds for group in bound.groups(bound.names)]
+        for chosen in product(*values_of):
             found: dict[str, Binding] = {}
             for group, value in zip(names, chosen, strict=True):
                 parts = value if len(group) > 1 else (value,)

@@ -213,8 +213,6 @@ class Linker:
         if module is not None:
             self._fill(scope, module, substituted, seen, inner, is_root)
             return
-        if name == "TLC":
-            seen.add(name)
         for own, native in MODULES[name].items():
             scope.names[own] = Built(own, native)
 

@@ -128,6 +128,8 @@ def load_specification(
 
 @dataclass(slots=True)
 class _Said:
+    """What a PROPERTY says, by what it is about."""
+
     named: Named
     initially: list[Check] = field(default_factory=list)
     always: list[Check] = field(default_factory=list)
@@ -137,6 +139,8 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
+    """A configuration and the scope of the module that it is about, from which a specification is made."""
+
     compiler: ActionCompiler
     root: Scope
     config: Config
@@ -215,13 +219,10 @@ class _Compiled:
         named = self.config.specification
         if named is None:
             return []
-        parts = list(self._parts(Use(named.name, span=named.span), self.root))
-        is_temporal = [self.compiler.levels.level(*one) is Level.TEMPORAL for one in parts]
-        steps = [isinstance(one, Use) and one.name == "[]" and _is_step(one) for one, _ in parts]
         return [
-            one
-            for one, temporal, step in zip(parts, is_temporal, steps, strict=True)
-            if temporal and not step
+            (part, scope)
+            for part, scope in self._parts(Use(named.name, span=named.span), self.root)
+            if self.compiler.levels.level(part, scope) is Level.TEMPORAL and not _is_step(part)
         ]
 
     def _checks(
@@ -259,6 +260,9 @@ class _Compiled:
             match part:
                 case Use("[]", (Square(action, _, False),)) if next_found is None:
                     next_found = action, scope
+                case _ if _is_step(part):
+                    hint = "join their actions: `[][A /\\ B]_vars`"
+                    raise ModelError("there are two formulas `[][A]_v` for the steps", part.span, hint)
                 case _ if level <= Level.STATE:
                     inits.append((part, scope))
                 case _ if level is Level.ACTION:
@@ -290,8 +294,13 @@ class _Compiled:
                 yield node, scope
 
 
-def _is_step(node: Use) -> bool:
-    return isinstance(node.arguments[0], Square) and not node.arguments[0].angle
+def _is_step(node: Expression) -> bool:
+    """Whether it is `[][A]_v`."""
+    match node:
+        case Use("[]", (Square(angle=False),)):
+            return True
+        case _:
+            return False
 
 
 def _nothing(*arguments: object) -> None:

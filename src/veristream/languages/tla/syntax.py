@@ -6,6 +6,7 @@ A conjunction or disjunction has all of its items, whether it is written as a li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -67,6 +68,10 @@ class Bound(Node):
     names: tuple[str, ...]
     of_tuple: bool
     set: Expression | None
+
+    def groups(self, each: Sequence[str]) -> list[list[str]]:
+        """What takes the parts of one element: all of them of a tuple, each by itself otherwise."""
+        return [list(each)] if self.of_tuple else [[one] for one in each]
 
 
 @dataclass(frozen=True, slots=True)

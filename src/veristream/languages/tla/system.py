@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 from veristream.languages.tla.runs import Step
 from veristream.languages.tla.specification import Action, Check, Specification
+from veristream.languages.tla.values.operations import boolean
 from veristream.languages.tla.values.sets import pairs
 from veristream.languages.tla.values.values import (
     Delayed,
@@ -165,11 +165,11 @@ class TlaSystem:
 
     def is_within(self, state: State) -> bool:
         values = list(state)
-        return all(_truth(one.compute(values, None)) for one in self.specification.constraints)
+        return all(boolean(one.compute(values, None)) for one in self.specification.constraints)
 
     def is_allowed(self, before: State, after: State) -> bool:
         checks = self.specification.action_constraints
-        return not checks or all(_truth(one.compute(list(before), list(after))) for one in checks)
+        return not checks or all(boolean(one.compute(list(before), list(after))) for one in checks)
 
     def show(self, state: State) -> Mapping[str, Shown]:
         return {name: _shown(one) for name, one in zip(self.specification.variables, state, strict=True)}
@@ -189,26 +189,20 @@ class TlaSystem:
 
 
 def _of_state(check: Check, before: State | None, state: State) -> bool:
-    return _truth(check.compute(list(state), None))
+    return boolean(check.compute(list(state), None))
 
 
 def _of_step(check: Check, before: State | None, state: State) -> bool:
     assert before is not None
-    return _truth(check.compute(list(before), list(state)))
+    return boolean(check.compute(list(before), list(state)))
 
 
 def _of_pair(step: Step, before: State, after: State) -> bool:
-    return _truth(step(list(before), list(after)))
+    return boolean(step(list(before), list(after)))
 
 
 def _of_constants(check: Check) -> bool:
-    return _truth(check.compute(None, None))
-
-
-def _truth(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise EvaluationError(f"{show(value)} is neither TRUE nor FALSE")
+    return boolean(check.compute(None, None))
 
 
 def _plain(value: Value) -> Value:

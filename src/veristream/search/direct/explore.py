@@ -17,7 +17,13 @@ from typing import TypeVar
 from veristream.errors import ModelError
 from veristream.search.limits import Limits, Progress, Report
 from veristream.search.memory import budget_bytes
-from veristream.search.session import INTERRUPTED, OUT_OF_MEMORY, out_of_states, peak_memory_mib
+from veristream.search.session import (
+    INTERRUPTED,
+    OUT_OF_MEMORY,
+    out_of_seconds,
+    out_of_states,
+    peak_memory_mib,
+)
 from veristream.system import Condition, State, System, When
 from veristream.verdict import (
     Effort,
@@ -92,22 +98,15 @@ class Exploration:
                     if index % OFTEN == 0:
                         self._check_limits()
                 level_ends = len(self.states)
+            self._judge_runs()
         except _Stopped:
             return
         except KeyboardInterrupt:
             self._end(Unknown(INTERRUPTED))
-            return
         except MemoryError:
             self._end(Unknown(f"{OUT_OF_MEMORY} of this machine is used up"))
-            return
-        try:
-            if self.open:
-                self._judge_runs()
-        except _Stopped:
-            return
-        except KeyboardInterrupt:
-            self._end(Unknown(INTERRUPTED))
-        self._end(Holds())
+        else:
+            self._end(Holds())
 
     def _assume(self) -> None:
         for one in self.system.assumptions:
@@ -233,7 +232,7 @@ class Exploration:
         if limits.states_max is not None and len(self.states) >= limits.states_max:
             why = out_of_states(limits)
         elif limits.seconds_max is not None and seconds >= limits.seconds_max:
-            why = f"the limit of {limits.seconds_max:g} seconds was reached (--max-seconds)"
+            why = out_of_seconds(limits)
         elif mib > budget:
             why = f"{OUT_OF_MEMORY} of {budget} MiB is used up ({limits.remedy})"
         if why:

@@ -227,7 +227,7 @@ class ActionCompiler(ExpressionCompiler):
         groups = [
             (bound, group)
             for bound, its in zip(node.bounds, codes, strict=True)
-            for group in ([its] if bound.of_tuple else [[one] for one in its])
+            for group in bound.groups(its)
         ]
 
         def loops(at: int) -> list[ast.stmt]:
@@ -249,7 +249,7 @@ class ActionCompiler(ExpressionCompiler):
         inner, codes = self.bind(node.bounds, scope)
         generators: list[ast.comprehension] = []
         for bound, its in zip(node.bounds, codes, strict=True):
-            for group in [its] if bound.of_tuple else [[one] for one in its]:
+            for group in bound.groups(its):
                 to = py.target(group, bound.of_tuple)
                 generators.append(ast.comprehension(to, self.over(bound, scope, NOW, "ordered"), [], 0))
         names = [one for its in codes for one in its]

@@ -177,8 +177,7 @@ class ExpressionCompiler(NameCompiler):
         inner, codes = self.bind(bounds, scope)
         found: list[ast.comprehension] = []
         for bound, its in zip(bounds, codes, strict=True):
-            groups = [its] if bound.of_tuple else [[one] for one in its]
-            for group in groups:
+            for group in bound.groups(its):
                 to = py.target(group, bound.of_tuple)
                 found.append(ast.comprehension(to, self.over(bound, scope, moment), [], 0))
         return found, inner
@@ -248,7 +247,7 @@ class ExpressionCompiler(NameCompiler):
         single = sum(1 if bound.of_tuple else len(bound.names) for bound in bounds) == 1
         for bound, its in zip(bounds, codes, strict=True):
             assert bound.set is not None
-            for group in [its] if bound.of_tuple else [[one] for one in its]:
+            for group in bound.groups(its):
                 here = py.name(whole) if single else py.item(whole, len(factors))
                 factors.append(self.compile(bound.set, scope, moment))
                 if not bound.of_tuple:

@@ -105,6 +105,12 @@ def test_what_has_no_value_ends_the_search(before: str, after: str, message: str
     assert result.verdict.fault.message == message
 
 
+def test_a_constant_that_nobody_declares(tmp_path: Path) -> None:
+    path = write(tmp_path, Known("Wheel", BODY, CONFIG, (0, 0, 0)))
+    with pytest.raises(ModelError, match="Wheel has no constant M"):
+        library.check_specification(path, constants={"M": 1})
+
+
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no file"):
         library.check_specification(tmp_path / "Nobody.tla")

@@ -120,6 +120,10 @@ def load_specification(
     modules = Modules(folder)
     linker = Linker(modules.load, values, replaced)
     root = linker.root(module)
+    for name in constants:
+        if root.find(name) is None:
+            hint = "check the spelling of -D, or declare it: CONSTANT " + name
+            raise ModelError(f"{module.name} has no constant {name}", module.span, hint)
     for name, binding in values.items():
         if isinstance(root.names.get(name), Defined):
             root.names[name] = binding
